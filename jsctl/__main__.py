@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 INTERRUPTED = 130
-"""128 and the number of SIGINT: it came before the broker could trap it."""
+"""128 and the number of SIGINT: it came before anything could trap it."""
 
 
 def leave(status: int) -> NoReturn:
@@ -53,6 +53,13 @@ def _nowhere(number: int) -> int:
 
 def main() -> int:
     """Run the command line; the exit status is returned."""
+    try:
+        return _run()
+    except KeyboardInterrupt:  # while what a command needs was being loaded
+        return INTERRUPTED
+
+
+def _run() -> int:
     _with_all_streams()
     if sys.argv[1:2] == ["broker"]:
         serve_broker(sys.argv[2:])

@@ -7,7 +7,7 @@ parser at all. Commands raise; this is the one place that prints errors and deci
 
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from itertools import takewhile
@@ -392,9 +392,7 @@ def _run(found: Found, command: Command, flags: dict[str, str]) -> int:
     try:
         result = function_of(command)(Call(values, defaults, settings, output, prompts))
         if isinstance(result, Awaitable):
-            import asyncio
-
-            result = asyncio.run(_awaited(result))
+            result = _finished(result)
     except UsageError as error:
         raise _paged(error, found) from None
     sys.stdout.flush()
@@ -406,6 +404,17 @@ def _paged(error: UsageError, found: Found) -> UsageError:
     if not error.show_help:
         return error
     return _WithHelp(str(error), help_of(found, full=False), hints=error.hints)
+
+
+def _finished(running: "Awaitable[int | None]") -> int | None:
+    """What it comes to; one that an interrupt keeps from beginning is ended all the same."""
+    try:
+        import asyncio
+
+        return asyncio.run(_awaited(running))
+    finally:
+        if isinstance(running, Coroutine):
+            running.close()
 
 
 async def _awaited(result: "Awaitable[int | None]") -> int | None:

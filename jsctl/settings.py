@@ -209,8 +209,15 @@ class ContextStore:
         return self.root / "context" / (check_context_name(name) + ".json")
 
     def names(self) -> list[str]:
-        """All stored contexts, sorted."""
-        return sorted(path.stem for path in (self.root / "context").glob("*.json"))
+        """All stored contexts, sorted. Raises UsageError where there can be none."""
+        folder = self.root / "context"
+        try:
+            files = list(folder.iterdir())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise UsageError(f"open {folder}: {str(error.strerror).lower()}") from None
+        return sorted(path.stem for path in files if path.suffix == ".json")
 
     def exists(self, name: str) -> bool:
         """Whether a context of that name is stored."""
@@ -237,7 +244,8 @@ class ContextStore:
 
     def remove(self, name: str) -> None:
         """Deletes a context; raises NotFound."""
-        self.load(name)
+        if not self.exists(name):
+            self.load(name)
         self.path(name).unlink()
 
     def selected(self) -> str:
@@ -260,7 +268,7 @@ class ContextStore:
     def _read(self, file: str) -> str:
         try:
             return (self.root / file).read_text(encoding="utf-8").strip()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return ""
 
     def _write(self, path: Path, text: str) -> None:

@@ -149,12 +149,15 @@ def render_rows(
     return as_markdown([column.title for column in columns], cells, title)
 
 
-def document_rows(value: object, form: str, *, headed: bool = True) -> str:
+REST = "rest"
+"""The column of what has none."""
+
+
+def document_rows(value: object, form: str) -> str:
     """A document in a format of rows.
 
     A list has a row for each item and a column for each key that one of them has; of anything else
-    each value is a row, with the way to it as its name (`state.messages`). Without headings for
-    rows that go on below others.
+    each value is a row, with the way to it as its name (`state.messages`).
     """
     document = plain(value)
     if isinstance(document, list):
@@ -163,11 +166,33 @@ def document_rows(value: object, form: str, *, headed: bool = True) -> str:
     else:
         records = [{"name": name, "value": item} for name, item in _leaves(document)]
         keys = ["name", "value"]
+    return _rows_of(records, keys, form)
+
+
+def document_row(
+    value: object, form: str, keys: Sequence[str] | None, *, varied: bool
+) -> tuple[str, Sequence[str]]:
+    """The row of a document that comes after others with the columns `keys`, and its columns.
+
+    The first one, of no keys, has headings above it, and its columns are those of all. What other
+    documents say besides is JSON in a last column, if they may differ.
+    """
+    record = dict(_leaves(plain(value)))
+    headed = keys is None
+    keys = [*record, *([REST] if varied else [])] if keys is None else keys
+    others = {key: item for key, item in record.items() if key not in keys}
+    assert varied or not others, f"documents that differ: {sorted(others)}"
+    if varied:
+        record[REST] = as_json_line(others) if others else ""
+    text = _rows_of([record], keys, form)
+    above = {"csv": 1, "tsv": 1, "md": 2}.get(form, 0)
+    return text if headed else "\n".join(text.split("\n")[above:]), keys
+
+
+def _rows_of(records: Sequence[dict[str, object]], keys: Sequence[str], form: str) -> str:
     columns = [_of_key(key or "value") for key in keys]
     rows = [{key or "value": item for key, item in record.items()} for record in records]
-    text = render_rows(rows, columns, form) if columns else ""
-    above = {"csv": 1, "tsv": 1, "md": 2}.get(form, 0)
-    return text if headed else "\n".join(text.split("\n")[above:])
+    return render_rows(rows, columns, form) if columns else ""
 
 
 def _of_key(key: str) -> "Column[dict[str, object]]":

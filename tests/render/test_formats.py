@@ -17,6 +17,7 @@ from jsctl.render.formats import (
     as_markdown,
     as_yaml,
     document_rows,
+    document_row,
     render_rows,
 )
 from tests.support.quick import examples
@@ -81,3 +82,16 @@ def test_api_objects_are_printed_with_the_servers_names() -> None:
     document = json.loads(as_json({"made": [StreamConfig(name="S", num_replicas=3)]}))
     assert document["made"][0]["num_replicas"] == 3
     assert as_json_line({"ü": "<&>"}) == '{"ü":"<&>"}'
+
+
+def test_documents_that_come_one_by_one_keep_the_columns_of_the_first() -> None:
+    documents = [{"a": 1, "b": {"c": "x"}}, {"b": {"d": [2]}, "e": 'y, "z"'}, {"a": 2, "b": {}}]
+    lines, keys = list[str](), None
+    for one in documents:
+        text, keys = document_row(one, "csv", keys, varied=True)
+        lines.append(text)
+    rows = list(csv.DictReader(io.StringIO("\n".join(lines))))
+    assert [list(row) for row in rows] == [["a", "b.c", "rest"]] * 3
+    assert [row["a"] for row in rows] == ["1", "", "2"]
+    rest = [json.loads(row["rest"]) if row["rest"] else None for row in rows]
+    assert rest == [None, {"b.d": [2], "e": 'y, "z"'}, {"b": {}}]

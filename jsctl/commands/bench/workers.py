@@ -11,7 +11,7 @@ import queue
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from importlib import import_module
-from threading import BrokenBarrierError
+from threading import BrokenBarrierError, Event
 from typing import TYPE_CHECKING
 
 from jsctl.client.connection import open_client
@@ -44,7 +44,11 @@ async def run_clients(settings: Settings, kind: str, jobs: Sequence[Job]) -> "li
     if len(jobs) == 1:
         return await _run_here(settings, kind, jobs, _at_once)
     loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(None, _run_processes, settings, kind, list(jobs))
+    stopped = Event()
+    try:
+        return await loop.run_in_executor(None, _run_processes, settings, kind, list(jobs), stopped)
+    finally:
+        stopped.set()  # the thread would wait for processes that nobody asks for any more
 
 
 async def _at_once() -> None:
@@ -102,7 +106,9 @@ async def _one(
     return sample
 
 
-def _run_processes(settings: Settings, kind: str, jobs: list[Job]) -> "list[Sample]":
+def _run_processes(
+    settings: Settings, kind: str, jobs: list[Job], stopped: Event
+) -> "list[Sample]":
     context = multiprocessing.get_context("spawn")
     count = min(len(jobs), max(2, os.cpu_count() or 1))
     ready, told = context.Barrier(count), context.Queue()
@@ -113,7 +119,7 @@ def _run_processes(settings: Settings, kind: str, jobs: list[Job]) -> "list[Samp
     for process in running:
         process.start()
     try:
-        return _samples(jobs, running, told)
+        return _samples(jobs, running, told, stopped)
     finally:
         for process in running:
             process.terminate()
@@ -121,13 +127,16 @@ def _run_processes(settings: Settings, kind: str, jobs: list[Job]) -> "list[Samp
 
 
 def _samples(
-    jobs: list[Job], running: "Sequence[BaseProcess]", told: "Queue[Told]"
+    jobs: list[Job], running: "Sequence[BaseProcess]", told: "Queue[Told]", stopped: Event
 ) -> "list[Sample]":
+    """What all clients told; nothing when it is `stopped`."""
     found: dict[int, Sample] = {}
     while len(found) < len(jobs):
         try:
             number, sample, kind, text = told.get(timeout=LOOK_S)
         except queue.Empty:
+            if stopped.is_set():
+                return []
             if all(process.exitcode is not None for process in running) and told.empty():
                 raise JsctlError("a process of the benchmark has ended without a result") from None
             continue

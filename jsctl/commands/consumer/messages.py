@@ -94,7 +94,7 @@ def _print_message(call: Call, message: "Msg", *, pushed: bool = False) -> None:
     ack = parse_ack(message.reply.encode())
     if out.asked:
         document = message_document(message.subject, message.headers, message.data)
-        out.json_line({**document, **_place(ack)})
+        out.json_line({**document, **_place(ack)}, varied=True)
         return
     if ack is not None:
         out.print(

@@ -7,7 +7,7 @@ from pathlib import Path
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, NotFound, UsageError
 from jsctl.render.reports.contexts import CONTEXT_COLUMNS, ContextRow, context_screen
-from jsctl.settings import FOREIGN_KEYS, Context, ContextStore, load
+from jsctl.settings import DEFAULT_URL, FOREIGN_KEYS, Context, ContextStore, load
 
 _SHADOWING = (
     *("NATS_URL", "NATS_USER", "NATS_PASSWORD", "NATS_CREDS", "NATS_NKEY", "NATS_CERT"),
@@ -116,7 +116,7 @@ def show_context(call: Call, name: str, *, connect: bool = False) -> bool:
         sound = sound and not problem
     if call.output.asked and call.output.form in ("json", "jsonl", "yaml", "names"):
         found_rows = {label.lower().replace(" ", "_"): value for label, value in rows if value}
-        call.output.json_line({"name": name, **found_rows, "sound": sound})
+        call.output.json_line({"name": name, **found_rows, "sound": sound}, varied=True)
     else:
         call.output.details(context_screen(name, rows))
         call.output.print()
@@ -131,7 +131,7 @@ def _rows(context: Context, path: str) -> list[tuple[str, str]]:
     token_user = context.user if context.user and not context.password else ""
     return [
         ("Description", context.description),
-        ("Server URLs", context.url),
+        ("Server URLs", context.url or DEFAULT_URL),
         ("SOCKS5 Proxy", context.socks_proxy),
         ("Username", "" if token_user else context.user),
         ("Password", "*" * len(context.password)),

@@ -15,6 +15,7 @@ from jsctl.client.worded import library_words
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import UsageError
 from jsctl.render.humanize import moment_ns
+from jsctl.render.reports.events.rows import event_row
 from jsctl.render.reports.events.text import cloud_event, compact, extended, indented, kind_of
 from jsctl.render.table import safe
 
@@ -105,7 +106,7 @@ class _Shown:
         self._call = call
         self._out = call.output
         self._cloud = call.flag("cloudevent")
-        self._json = call.flag("json") or call.output.machine
+        self._json = call.flag("json") or call.output.asked or call.output.machine
         try:
             self._wanted = re.compile(call.text("filter"), re.IGNORECASE | re.DOTALL)
         except re.error as error:
@@ -121,7 +122,11 @@ class _Shown:
         text = data.decode("utf-8", "replace")
         if not self._wanted.search(text):
             return
-        if self._json and not self._cloud:
+        if self._out.asked and self._out.form == "yaml":
+            self._out.json_line(_parsed(text))
+        elif self._out.asked and not self._call.as_json:
+            self._out.json_line(event_row(subject, text))
+        elif self._json and not self._cloud:
             self._out.print(text)
         else:
             self._out.print(self._formatted(subject, text))
@@ -141,3 +146,11 @@ class _Shown:
         if self._cloud:
             return json.dumps(cloud_event(found), indent=2, ensure_ascii=False)
         return compact(found) if self._call.flag("short") else extended(found)
+
+
+def _parsed(text: str) -> object:
+    """The document; what is none is a text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -83,7 +83,7 @@ async def watch(call: Call) -> None:
 def _print_change(call: Call, found: ObjectInfo) -> None:
     out = call.output
     if out.machine:
-        out.json_line(found.document())
+        out.json_line(found.document(), varied=True)
     else:
         word = out.theme.paint("DEL", "red") if found.deleted else out.theme.paint("PUT", "green")
         text = f"[{moment(found.modified)}] {word} {found.bucket} > {found.name}"

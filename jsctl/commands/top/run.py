@@ -122,7 +122,7 @@ async def top(call: Call) -> int:
     async def draw(call: Call) -> None:
         text = await watched.text()
         if call.output.machine:
-            call.output.json_line(watched.document())
+            call.output.json_line(watched.document(), varied=True)
         else:
             call.output.print(text.rstrip("\n"))
 

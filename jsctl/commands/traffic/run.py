@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 ROWS_MAX = 11
 INTERVAL_S = 1
+INTERRUPTED = 130
+"""It has no other end; `nats` is ended by the signal, of which a shell makes the same."""
 KINDS = (
     ("$SYS.", "General", "System"),
     ("$JSC.ARU.", "Cluster", "JSA Update"),
@@ -59,7 +61,11 @@ async def traffic(call: Call) -> int:
 
     async def draw(call: Call) -> None:
         if call.output.machine:
-            found = {f"{group}.{column}": counts[group, column] for group, column in counts}
+            found = {
+                f"{group}.{column}": counts[group, column]
+                for group, columns in TABLES.items()
+                for column in columns
+            }
             call.output.json_line({**found, "bytes": total_bytes})
             return
         for name, columns in TABLES.items():
@@ -76,4 +82,5 @@ async def traffic(call: Call) -> int:
         await client.subscribe(
             call.text("subjects"), cb=take, pending_msgs_limit=-1, pending_bytes_limit=-1
         )
-        return await repeated(call, draw, INTERVAL_S, at_once=False)
+        await repeated(call, draw, INTERVAL_S, at_once=False)
+    return INTERRUPTED

@@ -216,7 +216,7 @@ def test_subscribe_ends_by_silence_and_by_hand(run: Run, background: Start) -> N
     run("pub", "r.a", "12")
     run("pub", "r.a", "34")
     ended = report.interrupt()
-    assert ended.code == 0
+    assert ended.code == 130
     assert "Top 10 Active Subjects Report" in ended.out
     missing = run("sub")
     assert missing.code == 1

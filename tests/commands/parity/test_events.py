@@ -1,6 +1,7 @@
 """`events`: every kind, in every form, as the real tool shows it."""
 
 import asyncio
+import csv
 import json
 import os
 import re
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from jsctl.client.connection import connect
 from jsctl.render.reports.events.layouts import COMPACT, JETSTREAM, METRIC, SERVER, SERVER_METRIC
@@ -152,6 +154,43 @@ def test_events(one_server: Broker, form: str, tmp_path: Path) -> None:
         for one in running.values():
             one.terminate()
             one.wait()
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("form", ["csv", "tsv", "yaml"])
+def test_events_of_all_kinds_have_the_same_columns_and_lose_nothing(
+    one_server: Broker, form: str, tmp_path: Path
+) -> None:
+    words = ["events", "--no-srv-advisory", "--subjects", "seen.>", "-o", form]
+    own = {**os.environ, **environment(one_server, "both")}
+    log = tmp_path / "rows"
+    with log.open("wb") as out:
+        running = subprocess.Popen([sys.executable, "-m", "jsctl", *words], stdout=out, env=own)
+    try:
+        subscriptions = "/subsz?subs=1&acc=both"
+        wait_for(lambda: "seen.>" in str(one_server.monitor(subscriptions)), "it listens")
+        asyncio.run(publish(one_server))
+        wait_for(lambda: log.read_text().count("nobody.knows") > (form != "yaml"), "all is shown")
+    finally:
+        running.terminate()
+        running.wait()
+    sent = [*map(json.loads, PAYLOADS), "no json", json.loads(END)]
+    if form == "yaml":
+        assert list(yaml.safe_load_all(log.read_text())) == sent
+        return
+    with log.open(newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t" if form == "tsv" else ","))
+    assert [_read(row["event"]) for row in rows] == sent
+    columns = ["time", "type", "id", "subject", "server", "account", "stream", "consumer", "event"]
+    assert {tuple(row) for row in rows} == {tuple(columns)}
+    assert [row["type"] for row in rows[:-2]] == [one["type"] for one in sent[:-2]]
+    assert {row["server"] for row in rows[:-2]} == {"n1", ""}
+    assert {row["stream"] for row in rows[:-2]} == {"S", ""}
+    assert (rows[-2]["subject"], rows[-2]["type"]) == ("seen.it", "")
+
+
+def _read(text: str) -> object:
+    return json.loads(text) if text.startswith("{") else text
 
 
 def normal_event(text: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from jsctl.api.times import SECOND_NS
 from jsctl.commands.toolkit.content.bodies import (
     HeaderPairs,
+    check_queue,
     filled_headers,
     header_lines,
     header_pairs,
@@ -28,7 +29,7 @@ COUNTER = "NATS-Reply-Counter"
 
 async def reply(call: Call) -> int:
     """Answers until stopped or `--count` requests were answered."""
-    subject, queue = call.text("subject"), call.text("queue")
+    subject, queue = call.text("subject"), check_queue(call.text("queue"))
     headers = header_pairs(call)
     echo = call.flag("echo")
     if not (call.text("body") or call.text("command") or echo):

@@ -13,7 +13,7 @@ from jsctl.commands.messages.subscribe.show import (
     show_all,
     stored_of,
 )
-from jsctl.commands.toolkit.content.bodies import check_subject
+from jsctl.commands.toolkit.content.bodies import check_queue, check_subject
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import UsageError
 
@@ -101,7 +101,7 @@ def _check(call: Call, subjects: tuple[str, ...], *, jetstream: bool) -> None:
 
 
 async def _subscribe_core(call: Call, subjects: list[str], shown: Shown) -> None:
-    queue = call.text("queue")
+    queue = check_queue(call.text("queue"))
     arrived: Arrived = asyncio.Queue()
     async with call.client() as client:
         if call.flag("inbox") and not subjects:
@@ -197,7 +197,9 @@ async def _graph(call: Call, subjects: tuple[str, ...]) -> int:
 
     async with call.client() as client:
         for subject in subjects:
-            await client.subscribe(subject, queue=call.text("queue"), cb=counting(subject))
+            await client.subscribe(
+                subject, queue=check_queue(call.text("queue")), cb=counting(subject)
+            )
         curves = [Curve(one, f"{one} / second", rate, per_second=True) for one in subjects]
         return await graph(call, "Message Rates", curves, sample)
 

@@ -229,8 +229,9 @@ async def show_all(
     client: "NatsClient",
     taken: "Callable[[Msg], Awaitable[bool]] | None" = None,
 ) -> None:
-    """Shows messages until enough came, silence lasted too long, or Ctrl-C.
+    """Shows messages until enough came, or silence lasted too long.
 
+    Ctrl-C is the end of a recording, which is whole then; what is only shown is broken off.
     `taken` hears of every message that was shown and tells whether it was the last one.
     """
     ignored = ignored_by(call)
@@ -256,7 +257,8 @@ async def show_all(
             if taken is not None and await taken(message):
                 return
     except asyncio.CancelledError:
-        return
+        if shown.record is None:
+            raise
 
 
 def _show(shown: Shown, pattern: str, message: "Msg") -> None:

@@ -6,6 +6,7 @@ from ipaddress import IPv4Address, ip_address
 from typing import NamedTuple
 
 from jsctl.commands.server.bundles.library import FUNCTIONS
+from jsctl.commands.server.bundles.limits import CHECK_S, new_budget, within
 from jsctl.commands.server.bundles.source import is_true
 from jsctl.commands.toolkit.content.expressions import compiled
 from jsctl.commands.toolkit.invocation.call import Call
@@ -93,11 +94,18 @@ def _property(
 
 def rendered(text: str, data: Mapping[str, object], name: str) -> str:
     """A text of a bundle for a person: filled in, without colours and control characters."""
-    made = Template(name, text, FUNCTIONS).run(data)
-    before = ""
-    while before != made:
-        before, made = made, _PAIR.sub(r"\2", made)
-    return _CONTROL.sub("", made)
+    with within(CHECK_S):
+        made = Template(name, text, FUNCTIONS).run(data, budget=new_budget())
+        before = ""
+        while before != made:
+            before, made = made, _PAIR.sub(r"\2", made)
+        return _CONTROL.sub("", made)
+
+
+def _holds(expression: str, environment: Mapping[str, object]) -> bool:
+    """Of a condition or a validation. Raises JsctlError."""
+    with within(CHECK_S):
+        return compiled(expression, CHECKS)(environment)
 
 
 class Form:
@@ -148,7 +156,7 @@ class Form:
         if not one.condition:
             return True
         environment = {**self._data, "input": self._root, "Input": self._root}
-        return compiled(one.condition, CHECKS)(environment)
+        return _holds(one.condition, environment)
 
     def _ask(self, one: Property, into: Answers) -> None:
         if one.type == ARRAY:
@@ -313,7 +321,7 @@ def _valid(one: Property, text: str) -> str:
     if not one.validation or (not text and not one.required):
         return text
     try:
-        passed = compiled(one.validation, CHECKS)({"value": text, "Value": text})
+        passed = _holds(one.validation, {"value": text, "Value": text})
     except JsctlError as error:
         raise ValueError(f'validation using "{one.validation}" failed: {error}') from None
     if not passed:

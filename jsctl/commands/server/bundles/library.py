@@ -20,6 +20,7 @@ from jsctl.commands.toolkit.templating.values import Callee, Long, shown
 
 TEXT_MAX = 4 * 1024 * 1024
 ITEMS_MAX = 100_000
+PAIRS_MAX = 10_000_000
 _PRINTING = ("print", "printf", "println", "html", "js", "urlquery")
 _TEXT, _ANY = "string", "any"
 
@@ -125,26 +126,64 @@ def _merged(first: object, *others: object) -> object:
 
 
 def _without(items: object, *left: object) -> list[object]:
-    return [one for one in _items(items) if one not in left]
+    given = _items(items)
+    _pairs_bounded(len(given) * len(left))
+    return [one for one in given if one not in left]
 
 
 def _unique(items: object) -> list[object]:
+    plain: set[object] = set()
+    others: list[object] = []
     found: list[object] = []
-    for one in _items(items)[:ITEMS_MAX]:
-        if one not in found:
-            found.append(one)
+    for one in _items(items):
+        if isinstance(one, list | tuple | dict):
+            _pairs_bounded(len(others) ** 2)
+            new = one not in others
+            others += [one] if new else []
+        else:
+            new = one not in plain
+            plain.add(one)
+        found += [one] if new else []
     return found
 
 
-def _repeated(count: int, text: str) -> str:
-    if count * len(text) > TEXT_MAX:
+def _pairs_bounded(count: int) -> None:
+    if count > PAIRS_MAX:
+        raise ValueError(f"no more than {PAIRS_MAX} comparisons")
+
+
+def _joined(mark: str, texts: list[str]) -> str:
+    _length_bounded(sum(map(len, texts)) + len(mark) * len(texts))
+    return mark.join(texts)
+
+
+def _replaced(old: str, new: str, text: str) -> str:
+    count = text.count(old) if old else len(text) + 1
+    _length_bounded(len(text) + count * (len(new) - len(old)))
+    return text.replace(old, new)
+
+
+def _length_bounded(length: int) -> None:
+    """Before a text is made, as it may not fit into the memory."""
+    if length > TEXT_MAX:
         raise ValueError(f"a text has at most {TEXT_MAX} characters")
+
+
+def _product(*values: object) -> Long:
+    made = 1
+    for value in values:
+        made = _long(made * _whole(value))
+    return _long(made)
+
+
+def _repeated(count: int, text: str) -> str:
+    _length_bounded(count * len(text))
     return text * max(0, count)
 
 
 def _indented(count: int, text: str) -> str:
     pad = _repeated(count, " ")
-    return pad + text.replace("\n", "\n" + pad)
+    return pad + _replaced("\n", "\n" + pad, text)
 
 
 def _truncated(count: int, text: str) -> str:
@@ -168,9 +207,16 @@ def _title(text: str) -> str:
 
 def _as_json(value: object, indent: int | None = None) -> str:
     separators = (",", ":") if indent is None else (",", ": ")
-    text = json.dumps(
-        value, sort_keys=True, ensure_ascii=False, separators=separators, indent=indent
+    encoder = json.JSONEncoder(
+        sort_keys=True, ensure_ascii=False, separators=separators, indent=indent
     )
+    parts: list[str] = []
+    length = 0
+    for part in encoder.iterencode(value):
+        parts.append(part)
+        length += len(part)
+        _length_bounded(length)
+    text = "".join(parts)
     for mark in "<>&":
         text = text.replace(mark, f"\\u{ord(mark):04x}")
     return text
@@ -185,8 +231,7 @@ def _from_json(text: str) -> object:
 
 def _drawn(alphabet: str) -> Callable[[int], str]:
     def draw(count: int) -> str:
-        if count > TEXT_MAX:
-            raise ValueError(f"a text has at most {TEXT_MAX} characters")
+        _length_bounded(count)
         return "".join(secrets.choice(alphabet) for _ in range(count))
 
     return draw
@@ -229,7 +274,7 @@ _OF_TEXT: Mapping[str, Callee] = {
     "contains": Callee(lambda part, text: part in text, (_TEXT, _TEXT)),
     "hasPrefix": Callee(lambda part, text: text.startswith(part), (_TEXT, _TEXT)),
     "hasSuffix": Callee(lambda part, text: text.endswith(part), (_TEXT, _TEXT)),
-    "replace": Callee(lambda old, new, text: text.replace(old, new), (_TEXT, _TEXT, _TEXT)),
+    "replace": Callee(_replaced, (_TEXT, _TEXT, _TEXT)),
     "indent": Callee(_indented, ("int", _TEXT)),
     "nindent": Callee(lambda count, text: "\n" + _indented(count, text), ("int", _TEXT)),
     "plural": Callee(lambda one, many, n: one if n == 1 else many, (_TEXT, _TEXT, "int")),
@@ -254,9 +299,7 @@ _OF_NUMBERS: Mapping[str, Callee] = {
     "add": Callee(lambda *all_: _long(sum(map(_whole, all_))), (), _ANY),
     "add1": Callee(lambda value: _long(_whole(value) + 1), (_ANY,)),
     "sub": Callee(lambda left, right: _long(_whole(left) - _whole(right)), (_ANY, _ANY)),
-    "mul": Callee(
-        lambda first, *rest: _long(math.prod(map(_whole, (first, *rest)))), (_ANY,), _ANY
-    ),
+    "mul": Callee(_product, (_ANY,), _ANY),
     "div": Callee(lambda left, right: _long(_divided(left, right)[0]), (_ANY, _ANY)),
     "mod": Callee(lambda left, right: _long(_divided(left, right)[1]), (_ANY, _ANY)),
     "max": Callee(lambda *all_: _long(max(map(_whole, all_))), (_ANY,), _ANY),
@@ -281,7 +324,7 @@ _OF_LISTS: Mapping[str, Callee] = {
     "without": Callee(_without, (_ANY,), _ANY),
     "has": Callee(lambda one, items: one in _items(items or []), (_ANY, _ANY)),
     "compact": Callee(lambda items: [one for one in _items(items) if one], (_ANY,)),
-    "join": Callee(lambda mark, items: mark.join(_texts(items)), (_TEXT, _ANY)),
+    "join": Callee(lambda mark, items: _joined(mark, _texts(items)), (_TEXT, _ANY)),
     "sortAlpha": Callee(lambda items: sorted(_texts(items)), (_ANY,)),
     "toStrings": Callee(_texts, (_ANY,)),
     "splitList": Callee(lambda mark, text: text.split(mark) if mark else list(text), (_TEXT,) * 2),
@@ -318,8 +361,8 @@ def _bounded(callee: Callee) -> Callee:
             made = callee.run(*values)
         except (TypeError, OverflowError, RecursionError) as error:
             raise ValueError(str(error)) from None
-        if isinstance(made, str) and len(made) > TEXT_MAX:
-            raise ValueError(f"a text has at most {TEXT_MAX} characters")
+        if isinstance(made, str):
+            _length_bounded(len(made))
         if isinstance(made, list | dict) and len(made) > ITEMS_MAX:
             raise ValueError(f"no more than {ITEMS_MAX} elements")
         return made

@@ -4,6 +4,13 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from jsctl.commands.server.bundles.library import FUNCTIONS
+from jsctl.commands.server.bundles.limits import (
+    RENDER_S,
+    STRETCH_READ,
+    WRITTEN_MAX,
+    new_budget,
+    within,
+)
 from jsctl.commands.server.bundles.source import Bundle
 from jsctl.commands.toolkit.templating.parsing import TemplateError
 from jsctl.commands.toolkit.templating.running import Template
@@ -11,9 +18,9 @@ from jsctl.commands.toolkit.templating.values import Callee
 from jsctl.errors import JsctlError
 
 PARTIALS = "_partials"
-WRITTEN_MAX = 64 * 1024 * 1024
 FILES_MAX = 10_000
 DEPTH_MAX = 50
+TOLD_MAX = 500
 
 
 class _SkippedError(Exception):
@@ -26,6 +33,7 @@ class Scaffold:
     def __init__(self, bundle: Bundle, extra: Mapping[str, Callee]) -> None:
         self._bundle, self._made = bundle, dict[str, str]()
         self._written = self._depth = 0
+        self._budget = new_budget()
         self._functions = {
             **FUNCTIONS,
             **extra,
@@ -36,11 +44,12 @@ class Scaffold:
     def text(self, text: str, data: Mapping[str, object]) -> str:
         """Of one of the bundle's own texts. Raises JsctlError."""
         try:
-            return self._run("string", text, data)
+            with within(RENDER_S):
+                return self._run("string", text, data)
         except _SkippedError:
             return ""
         except TemplateError as error:
-            raise JsctlError(str(error)) from None
+            raise JsctlError(_shortened(str(error))) from None
 
     def files(self, data: Mapping[str, object]) -> Mapping[str, str]:
         """All that is to be written, by name below the target; folders end with a slash.
@@ -54,11 +63,12 @@ class Scaffold:
                 self._made.setdefault(name, "")
                 continue
             try:
-                self._write(name, self._of_file(name, data))
+                with within(RENDER_S):
+                    self._write(name, self._of_file(name, data))
             except _SkippedError:
                 continue
             except (TemplateError, ValueError) as error:
-                raise JsctlError(str(error)) from None
+                raise JsctlError(_shortened(str(error))) from None
         return self._made
 
     def _of_file(self, name: str, data: object) -> str:
@@ -67,11 +77,12 @@ class Scaffold:
 
     def _run(self, name: str, text: str, data: object) -> str:
         left, right = self._bundle.delimiters
+        self._budget.step(len(text) // STRETCH_READ)
         try:
             template = Template(name, text, self._functions, left, right)
         except TemplateError as error:
             raise TemplateError(f"parsing template {name} failed: {error}") from None
-        made = template.run(data)
+        made = template.run(data, budget=self._budget)
         if self._bundle.skips_empty and not made.strip():
             raise _SkippedError
         return made
@@ -97,6 +108,11 @@ class Scaffold:
             raise ValueError(f"more than {FILES_MAX} files or {WRITTEN_MAX} bytes are written")
         self._made[inside] = content
         return ""
+
+
+def _shortened(text: str) -> str:
+    """An error without the middle: it quotes what it is about, which may be all of a template."""
+    return text if len(text) <= TOLD_MAX else f"{text[: TOLD_MAX // 2]}...{text[-TOLD_MAX // 2 :]}"
 
 
 def _normal(name: str, which: str) -> str:

@@ -84,7 +84,7 @@ async def _ask(
             if call.output.asked and not raw:
                 shown = translated(call, bytes(message.data), message.subject)
                 document = message_document(message.subject, message.headers, shown)
-                call.output.json_line({**document, "rtt": took_ns})
+                call.output.json_line({**document, "rtt": took_ns}, varied=True)
             else:
                 _show(call, message, took_ns, raw=raw)
             if until_empty and not message.data:

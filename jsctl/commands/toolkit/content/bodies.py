@@ -72,6 +72,13 @@ def check_subject(subject: str) -> str:
     return subject
 
 
+def check_queue(name: str) -> str:
+    """The name of a queue group, which may be none; raises UsageError."""
+    if any(mark in name for mark in " \t\r\n"):
+        raise UsageError("nats: invalid queue name")
+    return name
+
+
 def bodies_of(call: Call, argument: str = "body") -> Iterator[str]:
     """The body argument, or what comes in: whole, or line by line."""
     if call.given(argument) and not call.flag("force-stdin"):

@@ -39,7 +39,7 @@ class Output:
         self.form = form
         self.asked = asked and form != "table"
         self._terminal = stdout
-        self._headed = False
+        self._columns: Sequence[str] | None = None
 
     def redirect(self, stdout: TextIO) -> None:
         """The answer goes elsewhere; it is still laid out for the terminal it had."""
@@ -111,16 +111,19 @@ class Output:
         else:
             self.print(formats.as_json(value))
 
-    def json_line(self, value: object) -> None:
+    def json_line(self, value: object, *, varied: bool = False) -> None:
         """A document of many that come one by one: a line, a YAML document, or a row.
 
-        Those of a run have the same keys where rows are asked for.
+        All rows have the columns of the first one. Those of a run have the same keys, or are
+        `varied`: then what there is no column for stands in one more, as JSON.
         """
         from jsctl.render import formats
 
         if self.asked and self.form in _FORMATS_OF_ROWS:
-            self.print(formats.document_rows([value], self.form, headed=not self._headed))
-            self._headed = True
+            text, self._columns = formats.document_row(
+                value, self.form, self._columns, varied=varied
+            )
+            self.print(text)
         elif self.form == "yaml":
             self.print(f"---\n{formats.as_yaml(value)}")
         else:

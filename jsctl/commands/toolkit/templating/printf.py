@@ -9,6 +9,8 @@ from jsctl.dataclass import dataclass
 
 _VERB = re.compile(r"%([+\-# 0]*)(\*|\d+)?(?:(\.)(\*|\d+)?)?(.|$)", re.DOTALL)
 WIDTH_MAX = 1_000_000
+WRITTEN_MAX = 64 * 1024 * 1024
+"""Of all values of a text with their widths; a few characters may ask for gigabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class _Spec:
 class _Arguments:
     def __init__(self, values: Sequence[object]) -> None:
         self.values = values
-        self.at = 0
+        self.at = self.written = 0
 
     def take(self) -> object:
         """Raises IndexError behind the last one."""
@@ -68,7 +70,10 @@ def _written(found: re.Match[str], arguments: _Arguments) -> str:
         value = arguments.take()
     except IndexError:
         return f"{problems}{more}%!{verb}(MISSING)"
-    return f"{problems}{more}{_value(spec, value)}"
+    text = f"{problems}{more}{_value(spec, value)}"
+    arguments.written += len(text)
+    _bounded(arguments.written)
+    return text
 
 
 def _star(given: str | None, what: str, arguments: _Arguments) -> tuple[str, int | None]:
@@ -92,12 +97,23 @@ def _value(spec: _Spec, value: object) -> str:
     if value is None:
         return spec.padded("<nil>") if spec.verb == "v" else f"%!{spec.verb}(<nil>)"
     if isinstance(value, list | tuple) and spec.verb not in "T":
+        _bounded(max(spec.width, spec.precision) * _leaves(value))
         return f"[{' '.join(_value(spec, one) for one in value)}]"
     for kind, verbs in _VERBS:
         if isinstance(value, kind):
             write = verbs.get(spec.verb)
             return write(spec, value) if write else _wrong(spec, value)
     return spec.padded(shown(value)) if spec.verb in ("v", "s") else _wrong(spec, value)
+
+
+def _leaves(value: object) -> int:
+    """How many values are written for one."""
+    return sum(map(_leaves, value)) if isinstance(value, list | tuple) else 1
+
+
+def _bounded(length: int) -> None:
+    if length > WRITTEN_MAX:
+        raise ValueError(f"no more than {WRITTEN_MAX} characters")
 
 
 def _wrong(spec: _Spec, value: object) -> str:

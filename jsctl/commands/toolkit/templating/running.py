@@ -1,7 +1,8 @@
 """Templates that are run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from jsctl.commands.toolkit.templating.budget import Budget
 from jsctl.commands.toolkit.templating.builtins import AND, BUILTINS, CALL, OR
 from jsctl.commands.toolkit.templating.lexing import LEFT, RIGHT
 from jsctl.commands.toolkit.templating.nodes import (
@@ -62,14 +63,20 @@ class Template:
         self.functions = {**BUILTINS, **functions}
         self.bodies = parse(name, text, self.functions, left, right)
 
-    def run(self, data: object = None, functions: Mapping[str, Callee] | None = None) -> str:
+    def run(
+        self,
+        data: object = None,
+        functions: Mapping[str, Callee] | None = None,
+        budget: Budget | None = None,
+    ) -> str:
         """The text that it makes of the data, with other functions of the same names.
 
-        Raises TemplateError.
+        Without a budget it may take what it wants. Raises TemplateError, and JsctlError when the
+        budget is used up.
         """
         self.functions |= functions or {}
         try:
-            return _Run(self, self.name, data, 0).whole()
+            return _Run(self, self.name, data, 0, budget).whole()
         except RecursionError:
             raise TemplateError(f"template: {self.name}: exceeded maximum template depth") from None
 
@@ -85,8 +92,11 @@ class _Continue(Exception):
 class _Run:
     """One run of one body: its variables, and the node at which an error is."""
 
-    def __init__(self, template: Template, name: str, data: object, depth: int) -> None:
+    def __init__(
+        self, template: Template, name: str, data: object, depth: int, budget: Budget | None
+    ) -> None:
         self._template, self._name, self._data, self._depth = template, name, data, depth
+        self._budget = budget
         self._variables: list[tuple[str, object]] = [("$", data)]
         self._at: object = None
         self._out: list[str] = []
@@ -104,18 +114,32 @@ class _Run:
             f"template: {where}: executing {quoted(self._name)} at <{self._at}>: {reason}"
         )
 
+    def _write(self, text: str) -> None:
+        if self._budget is not None:
+            self._budget.write(len(text))
+        self._out.append(text)
+
+    def _looked(self, *values: object) -> None:
+        """Before all of a value is gone through, and behind what made it."""
+        if self._budget is not None:
+            for value in values:
+                self._budget.look(value)
+
     def _walk(self, dot: object, body: Body) -> None:
         for node in body:
+            if self._budget is not None:
+                self._budget.step()
             self._node(dot, node)
 
     def _node(self, dot: object, node: Node) -> None:
         if isinstance(node, Text):
-            self._out.append(node.text)
+            self._write(node.text)
         elif isinstance(node, Action):
             value = self._pipeline(dot, node.pipeline)
             if not node.pipeline.declared:
+                self._looked(value)
                 text = NO_VALUE if value is None else shown(value)
-                self._out.append(text.removeprefix("&") if isinstance(value, Record) else text)
+                self._write(text.removeprefix("&") if isinstance(value, Record) else text)
         elif isinstance(node, Call):
             self._call_template(dot, node)
         elif isinstance(node, Jump):
@@ -138,9 +162,11 @@ class _Run:
         mark = len(self._variables)
         value = self._pipeline(dot, node.pipeline)
         inner = len(self._variables)
+        none = True
         try:
-            elements = self._elements(value, node.pipeline)
-            for key, element in elements:
+            for key, element in self._elements(value, node.pipeline):
+                none = False
+                self._looked(key)
                 self._declare(node.pipeline, key, element)
                 try:
                     self._walk(element, node.body)
@@ -148,12 +174,12 @@ class _Run:
                     pass
                 del self._variables[inner:]
         except _Break:
-            elements = [(None, None)]
+            pass
         del self._variables[mark:]
-        if not elements and node.otherwise is not None:
+        if none and node.otherwise is not None:
             self._walk(dot, node.otherwise)
 
-    def _elements(self, value: object, pipeline: Pipeline) -> Sequence[tuple[object, object]]:
+    def _elements(self, value: object, pipeline: Pipeline) -> Iterable[tuple[object, object]]:
         if value is None:
             return []
         if isinstance(value, Mapping):
@@ -165,7 +191,7 @@ class _Run:
                 raise self.wrong(f"can't use {value} to iterate over more than one variable")
             if value > COUNT_MAX:
                 raise self.wrong(f"range over {value} is too long")
-            return [(None, at) for at in range(value)]
+            return ((None, at) for at in range(value))
         raise self.wrong(f"range can't iterate over {shown(value)}")
 
     def _declare(self, pipeline: Pipeline, key: object, element: object) -> None:
@@ -185,7 +211,8 @@ class _Run:
         if self._depth == CALLS_MAX:
             raise self.wrong(f"exceeded maximum template depth ({CALLS_MAX})")
         data = self._pipeline(dot, node.pipeline) if node.pipeline else None
-        self._out.append(_Run(self._template, node.name, data, self._depth + 1).whole())
+        inner = _Run(self._template, node.name, data, self._depth + 1, self._budget)
+        self._write(inner.whole())
 
     def _pipeline(self, dot: object, pipeline: Pipeline) -> object:
         self._at = pipeline
@@ -349,11 +376,14 @@ class _Run:
             self._at = node
             what = f"non-function {arguments[0] if arguments else ''} of type {type_of(values[0])}"
             raise self.wrong(f"error calling {name}: {what}")
+        self._looked(*values)
         try:
-            return callee.run(*values)
+            made = callee.run(*values)
         except ValueError as error:
             self._at = node
             raise self.wrong(f"error calling {name}: {error}") from None
+        self._looked(made)
+        return made
 
     def _argument(self, dot: object, kind: str, node: Operand) -> object:
         self._at = node

@@ -1,0 +1,234 @@
+"""Ctrl-C ends whatever runs long: at once, with a status, and nothing half-written is left."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from jsctl.cli import main
+from jsctl.testing import Broker, BrokerFactory
+from tests.support.command_line import FOREIGN
+from tests.support.waiting import wait_for
+
+pytestmark = pytest.mark.processes
+END_S = 60
+INTERRUPTED, LEFT = 130, 0
+"""Broken off; or ended the way that is meant to end it, as reports that are watched."""
+CONFIG = """
+accounts {
+  SYS { users [ { user: sys, password: x } ] }
+  A { jetstream: enabled, users [ { user: a, password: x } ] }
+}
+system_account: SYS
+no_auth_user: a
+"""
+CHECKS = "checks:\n  - {name: a, kind: stream, properties: {stream_name: ST}}\n"
+TROUBLE = ("Traceback", "never retrieved", "was destroyed", "Exception ignored", "never awaited")
+MESSAGES = 400
+LARGE = 96 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Long:
+    """A line that goes on, what it shows when it does (else: it is connected), and its status."""
+
+    line: str
+    shown: str = ""
+    code: int | None = INTERRUPTED
+    """None where it shows nothing by itself, and is broken off before or in its loop."""
+    clients: int = 1
+    system: bool = False
+    left: tuple[str, ...] = ()
+    """What is in the folder afterwards, beside what was there."""
+
+
+LONG = (
+    Long("sub x", "Subscribing on x"),
+    Long("sub x -o csv", "Subscribing on x"),
+    Long("sub x --raw"),
+    Long("sub x --report-subjects", "Subscribing on x"),
+    Long("sub x --dump FOLDER/dumped", left=("dumped",)),
+    Long("sub --stream ST --last", "last received"),
+    Long("sub --stream ST --durable D --ack"),
+    Long("sub x --match-replies"),
+    Long("sub st.> --stream ST --direct --new", "Subscribing to JetStream Stream (direct)"),
+    Long("sub x --backup FOLDER/whole", "Subscribing on x", LEFT, left=("whole",)),
+    Long("reply r hello", "Listening on", LEFT),
+    Long("request st.r x --replies 5 --timeout 60s", "Received with rtt"),
+    Long("pub x {{.Count}} --count 100000000 --sleep 10ms"),
+    Long("pub x --force-stdin"),
+    Long("kv put K key"),
+    Long("object put O --name endless"),
+    Long("events --js-advisory --js-metric --no-srv-advisory", "Listening for Metrics"),
+    Long("events --all -o csv"),
+    Long("events --stream ST", "Listening for Events in stream"),
+    Long("events", "Listening for Authentication", system=True),
+    Long("stream report --watch 1", "Stream Report", LEFT),
+    Long("consumer report ST --watch 1", "EMPTY", LEFT),
+    Long("account report statistics --watch 1", "tatistics", LEFT),
+    Long("account report connections --watch 1", "Connections", LEFT),
+    Long("server report jetstream --watch 1", "JetStream Summary", LEFT, system=True),
+    Long("server report connections --watch 1 -o json", "cid", LEFT, system=True),
+    Long("server watch jetstream", "│", LEFT, system=True),
+    Long("server watch accounts", "│", LEFT, system=True),
+    Long("server watch servers", "│", LEFT, system=True),
+    Long("server watch api requests", "", None, system=True),
+    Long("top n1", "n1", LEFT, system=True),
+    Long("kv watch K"),
+    Long("kv watch K -o json"),
+    Long("object watch O"),
+    Long("consumer next ST EMPTY --wait 60s"),
+    Long("consumer next ST EMPTY --count 5 --wait 60s"),
+    Long("consumer sub ST PUSH", "st.1"),
+    Long("traffic st.>", "General Traffic"),
+    Long("latency --server-b URL --duration 1m", "Pub Server RTT", clients=2),
+    Long("bench pub x --msgs 1000000000", "Starting Core NATS publisher"),
+    Long("bench pub x --msgs 1000000000 --clients 2", clients=2),
+    Long("bench sub x --msgs 100", "Starting Core NATS subscriber"),
+    Long("bench sub x --msgs 100 --clients 2", clients=2),
+    Long("bench service serve s", "Starting"),
+    Long("bench js pub sync bench.x --create --stream BENCH --msgs 100000000", "Starting"),
+    Long("bench js consume --stream ST --msgs 100000000", "Starting"),
+    Long("bench kv put --bucket BENCH --msgs 100000000", "Starting"),
+    Long("service serve foo"),
+    Long("server check exporter --config FOLDER/checks.yaml --port 0", "listening on"),
+    Long("stream copy ST COPY --data --subjects copy.>", "", clients=1),
+)
+
+
+@pytest.fixture(scope="module")
+def broker(jsctl_session_broker: BrokerFactory) -> Broker:
+    return jsctl_session_broker("-js", config=CONFIG, name="n1")
+
+
+@pytest.fixture(scope="module")
+def filled(broker: Broker) -> Broker:
+    """With what the lines name."""
+    for line in (
+        "stream add ST --subjects st.> --allow-direct --defaults",
+        f"pub st.{{{{.Count}}}} x -J -q --count {MESSAGES}",
+        "consumer add ST EMPTY --pull --filter none.st --defaults",
+        "consumer add ST PUSH --target pushed --deliver all --defaults",
+        "kv add K",
+        "object add O",
+        "kv add BENCH",
+    ):
+        assert main(["-s", broker.url, *line.split(" ")]) == 0, line
+    return broker
+
+
+@contextmanager
+def begun(program: Sequence[str], folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process whose input never ends, with its output in a file."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
+    environment["PYTHONUNBUFFERED"] = "1"
+    with (
+        (folder / "log").open("wb") as log,
+        subprocess.Popen(
+            program,
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+            env=environment,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        ) as process,
+    ):
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def connections(broker: Broker) -> int:
+    found = broker.monitor("/connz")
+    assert isinstance(found, dict)
+    count = found["num_connections"]
+    assert isinstance(count, int)
+    return count
+
+
+@pytest.mark.parametrize("long", LONG, ids=[one.line for one in LONG])
+def test_one_interrupt_ends_it(filled: Broker, long: Long, tmp_path: Path) -> None:
+    (tmp_path / "checks.yaml").write_text(CHECKS)
+    log = tmp_path / "log"
+    line = long.line.replace("FOLDER", str(tmp_path)).replace("URL", filled.url)
+    login = ["--user", "sys", "--password", "x"] if long.system else []
+    words = [sys.executable, "-m", "jsctl", "-s", filled.url, *login, *line.split(" ")]
+    wait_for(lambda: not connections(filled), "nobody is left of the line before")
+    with begun(words, tmp_path) as process:
+
+        def goes_on() -> bool:
+            assert process.poll() is None, log.read_text()
+            if long.shown:
+                return long.shown in log.read_text()
+            return connections(filled) >= long.clients
+
+        wait_for(goes_on, "it goes on")
+        process.send_signal(signal.SIGINT)
+        codes = (INTERRUPTED, LEFT) if long.code is None else (long.code,)
+        assert process.wait(END_S) in codes, log.read_text()
+    said = log.read_text(errors="replace")
+    assert not [word for word in TROUBLE if word in said], said
+    assert "error" not in said, said
+    assert {one.name for one in tmp_path.iterdir()} == {"log", "checks.yaml", *long.left}
+
+
+@pytest.fixture(scope="module")
+def large(filled: Broker, tmp_path_factory: pytest.TempPathFactory) -> Broker:
+    """With a stream and an object that take a while."""
+    file = tmp_path_factory.mktemp("large") / "object"
+    file.write_bytes(os.urandom(LARGE))
+    for line in (f"object put O {file} --name large", "stream ls"):
+        assert main(["-s", filled.url, *line.split(" ")]) == 0, line
+    return filled
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["stream backup OBJ_O FOLDER/made", "object get O large --output FOLDER/made -f"],
+)
+def test_a_file_that_is_broken_off_is_not_there_though_the_server_is_silent(
+    large: Broker, line: str, tmp_path: Path
+) -> None:
+    words = line.replace("FOLDER", str(tmp_path)).split(" ")
+    with begun([sys.executable, "-m", "jsctl", "-s", large.url, *words], tmp_path) as process:
+        wait_for(lambda: len(list(tmp_path.iterdir())) > 1, "it writes")
+        large.pause()
+        try:
+            assert process.poll() is None, (tmp_path / "log").read_text()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(END_S) == INTERRUPTED, (tmp_path / "log").read_text()
+        finally:
+            large.resume()
+    said = (tmp_path / "log").read_text()
+    assert not [word for word in TROUBLE if word in said], said
+    assert [one.name for one in tmp_path.iterdir()] == ["log"]
+
+
+EARLY = """
+import builtins, os, runpy, signal, sys
+load = builtins.__import__
+def loading(name, *rest, **more):
+    if name == {module!r}:
+        os.kill(os.getpid(), signal.SIGINT)
+    return load(name, *rest, **more)
+builtins.__import__ = loading
+sys.argv = ["jsctl", "stream", "ls", "-s", "nats://127.0.0.1:1"]
+runpy.run_module("jsctl", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("module", ["jsctl.cli", "jsctl.settings", "click", "asyncio"])
+def test_one_that_comes_while_the_program_is_loaded_ends_it_too(
+    module: str, tmp_path: Path
+) -> None:
+    with begun([sys.executable, "-c", EARLY.format(module=module)], tmp_path) as process:
+        assert process.wait(END_S) == INTERRUPTED
+    assert (tmp_path / "log").read_text() == ""
