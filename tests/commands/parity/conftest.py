@@ -281,7 +281,7 @@ def real(server: Broker, who: str, line: Line) -> Said:
         capture_output=True,
         timeout=RUN_S,
         check=False,
-        env={**kept, **environment(server, who)},
+        env=nats_tool.quick({**kept, **environment(server, who)}),
     )
     out, err = (part.decode("utf-8", "replace") for part in (done.stdout, done.stderr))
     return Said(done.returncode, out, err)
