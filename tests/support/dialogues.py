@@ -17,7 +17,7 @@ MOVES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>78]|\r")
 WHERE = b"\x1b[6n"
 """What a program asks that wants to know where its cursor is; `nats` takes no line before."""
 LARGE = b"\x1b[999;999f"
-"""Before that question, if it is asked for the size of the terminal; `nats` asks both, this first."""
+"""Before that question, if it is for the terminal's size, which `nats` wants to know first."""
 LISTS = b"type to filter"
 SILENCE_S = 0.2
 """After so much of it what was typed is lost, if the program sleeps and has read it all: `nats`

@@ -17,8 +17,8 @@ import pytest
 NATS = which("nats") or which("nats", path=str(Path(sys.executable).parent))
 ANSWER_S = 30
 QUICK_GO = {"GOGC": "off", "GOMEMLIMIT": "256MiB"}
-"""For the environment of `nats`, which lives for one command: a fifth of its time would go into looking
-for memory to use again, a few megabytes of it."""
+"""For the environment of `nats`, which lives for one command: a fifth of its time would go into
+looking for memory to use again, a few megabytes of it."""
 HINTS = re.compile(r"(^(?:jsctl: )?error: .*\n(?:\n)?)(?:  \S.*\n)+\Z", re.MULTILINE)
 PROGRAM = re.compile(r"^(usage: )?nats\b", re.MULTILINE)
 
