@@ -167,8 +167,13 @@ def normal(text: str) -> str:
 
 
 def filled(document: object) -> object:
-    """Without what is empty or off: whether that is left out is no matter."""
+    """Without what is empty or off: whether that is left out is no matter.
+
+    Where a stream's several sources are is told in any order.
+    """
     if isinstance(document, list):
+        if all(isinstance(one, dict) and "lag" in one for one in document):
+            document = sorted(document, key=lambda one: str(one.get("name")))
         return [filled(one) for one in document]
     if not isinstance(document, dict):
         return document
