@@ -10,6 +10,7 @@ always; for replicated consumers that want acks, deliveries too, and with them e
 later, so that order on the wire is order of events.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 
@@ -20,7 +21,6 @@ from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.dead_letters import LetterBox, bury
 from jsctl.broker.jetstream.consumers.delivery import ConsumerDelivery
 from jsctl.broker.jetstream.consumers.facts import Advisory, AdvisoryKind, ConsumerTurn, Interest
-from jsctl.broker.jetstream.consumers.held import Held
 from jsctl.broker.jetstream.consumers.pull import status
 from jsctl.broker.jetstream.consumers.pull_dispatcher import PullDispatcher
 from jsctl.broker.jetstream.consumers.push_dispatcher import PushDispatcher
@@ -48,9 +48,11 @@ class ConsumerLeader:
         "_facts",
         "_has_interest",
         "_held",
+        "_hold_deliveries",
         "_jitter",
         "_purged",
         "_sample",
+        "_ticket",
         "_used_ns",
         "consumer",
         "delivery",
@@ -74,7 +76,8 @@ class ConsumerLeader:
         self.delivery = ConsumerDelivery(consumer, store)
         self._has_interest = has_interest
         self._jitter = jitter
-        self._held = Held()
+        self._ticket = 0
+        self._held: deque[tuple[int, list[OutgoingMessage]]] = deque()
         self._facts: list[Advisory] = []
         self._purged: list[int] = []
         """Up to which sequences purges have left nothing for this consumer."""
@@ -98,7 +101,7 @@ class ConsumerLeader:
         """The group has now more than one peer, or only one."""
         config = self.consumer.config
         waits = config.ack_policy in (AckPolicy.ALL, AckPolicy.EXPLICIT)
-        self._held.deliveries_wait = replicated and waits and not config.flow_control
+        self._hold_deliveries = replicated and waits and not config.flow_control
 
     # What the stream and the log tell.
 
@@ -122,7 +125,10 @@ class ConsumerLeader:
 
     def committed(self, ticket: int) -> list[OutgoingMessage]:
         """The entry of a turn was applied: what may be published now."""
-        return self._held.committed(ticket)
+        out: list[OutgoingMessage] = []
+        while self._held and self._held[0][0] <= ticket:
+            out += self._held.popleft()[1]
+        return out
 
     @property
     def ready(self) -> bool:
@@ -399,8 +405,16 @@ class ConsumerLeader:
             progress.skip(delivery.cursor - 1)
         made.entry = progress.take(self.consumer.epoch)
         if made.entry is not None:
-            made.ticket = self._held.entry()
-        made.publish = self._held.passed(answers, said)
+            self._ticket = made.ticket = self._ticket + 1
+            self._held.append((self._ticket, []))
+        if self._hold_deliveries and self._held:
+            self._held[-1][1].extend(said)
+        else:
+            made.publish = said
+        if answers and self._held:
+            self._held[-1][1].extend(answers)
+        else:
+            made.publish += answers
 
     def _finish(self, made: ConsumerTurn, now_ns: int) -> None:
         made.advisories = self._facts + self.delivery.facts
@@ -452,8 +466,12 @@ class ConsumerLeader:
     # The end.
 
     def close(self, text: str, *, pending: bool = False) -> list[OutgoingMessage]:
-        """Leadership ends: what waiting pulls are told, e.g. `Leadership Change`."""
-        self._held.drop()
+        """Leadership ends: what waiting pulls are told, e.g. `Leadership Change`.
+
+        What is held for entries that are not committed is dropped: the next leader delivers
+        again what its log does not know.
+        """
+        self._held.clear()
         return [] if self.pull is None else self.pull.close(text, pending=pending)
 
     def unpin(self, reason: str = "admin") -> bool:
