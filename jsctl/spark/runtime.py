@@ -8,6 +8,7 @@ import atexit
 import logging
 import os
 import shutil
+import site
 import sys
 import tempfile
 import zipfile
@@ -152,6 +153,7 @@ def _classic_session(
         _environ(),
         jvm_flags=archive.flags,
         kept_open=() if archive.lock is None else (archive.lock,),
+        installed=is_local(master) and _is_installed(home),
     )
     with closing(archive), gateway(launch) as process:
         builder = SparkSession.builder.appName(app).master(master)
@@ -170,6 +172,17 @@ def _classic_session(
 def is_local(master: str) -> bool:
     """Whether tasks run in this machine's driver, where the package is importable."""
     return master == "local" or master.startswith("local[")
+
+
+def _is_installed(home: Path) -> bool:
+    """Whether this Python, started by Java, finds the PySpark that the jars in `home` belong to."""
+    if Path(os.environ["PYSPARK_PYTHON"]) != Path(sys.executable):
+        return False
+    places = [
+        *site.getsitepackages(),
+        *([site.getusersitepackages()] if site.ENABLE_USER_SITE else []),
+    ]
+    return home.name == "pyspark" and str(home.parent) in places
 
 
 def _environ() -> dict[str, str]:

@@ -177,3 +177,16 @@ def test_the_format_needs_nothing_but_the_package(tables: Tables) -> None:
     lines = Path(pyspark_jetstream.__file__).read_text().splitlines()
     assert sum(line.startswith(("import ", "from ", "    from ")) for line in lines) == 1
     assert tables.spark.range(1).count() == 1
+
+
+def test_local_workers_load_the_pyspark_that_is_installed(tables: Tables) -> None:
+    """It is compiled already; the zip that Spark brings would be compiled by each worker."""
+    import pyspark
+
+    def where(_: object) -> list[str]:
+        import pyspark
+
+        return [pyspark.__file__]
+
+    context = tables.spark.sparkContext
+    assert context.parallelize([0], 1).mapPartitions(where).collect() == [pyspark.__file__]

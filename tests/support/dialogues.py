@@ -2,48 +2,44 @@
 
 import fcntl
 import os
-import pty
 import re
 import shlex
 import struct
 import termios
+from functools import partial
 from pathlib import Path
 from select import select
 
-from tests.support.nats_tool import NATS
+from tests.support.nats_tool import NATS, quick
+from tests.support.waiting import wait_for
 
 MOVES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>78]|\r")
 WHERE = b"\x1b[6n"
 """What a program asks that wants to know where its cursor is; `nats` takes no line before."""
+LARGE = b"\x1b[999;999f"
+"""Before that question, if it is for the terminal's size, which `nats` wants to know first."""
 LISTS = b"type to filter"
-TYPED_S = 2
-"""After so much silence what was typed is lost: `nats` forgets what comes with the answer to where
-its cursor is."""
-TRIES_MAX = 10
+SILENCE_S = 0.2
+"""After so much of it what was typed is lost, if the program sleeps and has read it all: `nats`
+forgets what comes with the answer to where its cursor is."""
+SILENCES_MAX = 100
 
 Step = tuple[str, str]
 
 
 def talked(program: list[str], folder: Path, words: str, steps: tuple[Step, ...]) -> int:
     """Gives each answer when its question is there, and fails where another one comes instead."""
-    process, terminal = pty.fork()
-    if not process:
-        os.chdir(folder)
-        below = {"HOME": "", "XDG_CONFIG_HOME": "config", "XDG_DATA_HOME": "data"}
-        own = {name: str(folder / place) for name, place in below.items()}
-        os.execve(
-            program[0], [*program, *shlex.split(words)], {**os.environ, **own, "TERM": "xterm"}
-        )
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    process, terminal, name = _begun(program, folder, words)
     shown, waiting, typed = b"", list(steps), b""
-    silent = 0
+    silent = answered = 0
     try:
         while True:
             said = MOVES.sub("", shown.decode("utf-8", "replace"))
-            if not select([terminal], [], [], TYPED_S)[0]:
+            if not select([terminal], [], [], SILENCE_S)[0]:
                 silent += 1
-                assert silent < TRIES_MAX, (program, words, waiting, said)
-                os.write(terminal, b"" if said else typed)
+                assert silent < SILENCES_MAX, (program, words, waiting, said)
+                if typed and not said and _reads(process, name):
+                    os.write(terminal, typed)
                 continue
             try:
                 chunk = os.read(terminal, 65536)
@@ -51,16 +47,56 @@ def talked(program: list[str], folder: Path, words: str, steps: tuple[Step, ...]
                 break
             if not chunk:
                 break
-            if WHERE in chunk:
-                os.write(terminal, b"\x1b[1;1R")
             shown += chunk
+            for _ in range(shown.count(WHERE) - answered):
+                os.write(terminal, b"\x1b[1;1R")
+                answered += 1
             said = MOVES.sub("", shown.decode("utf-8", "replace"))
-            ready = LISTS in shown or WHERE in shown or program[0] != NATS
-            if waiting and waiting[0][0] in said and ready:
+            if waiting and waiting[0][0] in said and (program[0] != NATS or _listens(shown)):
+                wait_for(partial(_reads, process, name), f"it reads an answer: {words}")
                 typed, shown, silent = waiting.pop(0)[1].encode() + b"\r", b"", 0
+                answered = 0
                 os.write(terminal, typed)
     finally:
         os.close(terminal)
         _, status = os.waitpid(process, 0)
     assert not waiting, (program, words, waiting, said)
     return os.waitstatus_to_exitcode(status)
+
+
+def _begun(program: list[str], folder: Path, words: str) -> tuple[int, int, str]:
+    """The process, our side of its terminal, and the name of the other one."""
+    terminal, inside = os.openpty()
+    name = os.ttyname(inside)
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    process = os.fork()
+    if not process:
+        os.close(terminal)
+        os.login_tty(inside)
+        os.chdir(folder)
+        below = {"HOME": "", "XDG_CONFIG_HOME": "config", "XDG_DATA_HOME": "data"}
+        own = {name: str(folder / place) for name, place in below.items()}
+        os.execve(
+            program[0],
+            [*program, *shlex.split(words)],
+            quick({**os.environ, **own, "TERM": "xterm"}),
+        )
+    os.close(inside)
+    return process, terminal, name
+
+
+def _listens(shown: bytes) -> bool:
+    """Whether `nats` waits for a line, or a choice, now that its questions have answers."""
+    asked = shown.split(WHERE)[:-1]
+    return LISTS in shown or any(LARGE not in one[-len(LARGE) :] for one in asked)
+
+
+def _reads(process: int, name: str) -> bool:
+    """Whether all that was written to the terminal is read, and the program sleeps."""
+    inside = os.open(name, os.O_RDWR | os.O_NOCTTY)
+    try:
+        left = fcntl.ioctl(inside, termios.FIONREAD, b"\0" * 4)
+    finally:
+        os.close(inside)
+    states = [path.read_text() for path in Path(f"/proc/{process}/task").glob("*/stat")]
+    return not any(left) and all(state.rpartition(")")[2].split()[0] == "S" for state in states)

@@ -4,6 +4,7 @@ Nothing slips in: a program that a test of a quick run starts is refused, and th
 """
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +33,9 @@ FIXTURES = frozenset(
 """Whoever uses one of these needs a process."""
 TOOLS = frozenset({"git", "ldconfig", "openssl"})
 """Programs that do one thing and end; `ctypes` asks `ldconfig` where a library is."""
+
+MARKS_OF_A_FILE = re.compile(r"^pytestmark = (?:\[[^]]*\]|.*)", re.MULTILINE)
+A_MARK = re.compile(r"\bpytest\.mark\.(\w+)")
 
 QUICK, WHOLE = "suite, quick", "suite"
 """Profiles of hypothesis."""
@@ -71,8 +75,17 @@ def is_quick(item: pytest.Item) -> bool:
 
 
 def is_left_out(path: Path, tests: Path) -> bool:
-    """Whether the quick run need not even look into a directory or file."""
-    return path.is_relative_to(tests) and path.relative_to(tests).as_posix() in DIRECTORIES
+    """Whether the quick run need not even look into a directory or file.
+
+    To read a test and all that it imports takes longer than many a test; a file whose own mark is
+    one that leaves out has none to run.
+    """
+    if not path.is_relative_to(tests):
+        return False
+    if path.suffix != ".py" or path.is_dir():
+        return path.relative_to(tests).as_posix() in DIRECTORIES
+    marks = MARKS_OF_A_FILE.search(path.read_text())
+    return marks is not None and not set(LEFT_OUT).isdisjoint(A_MARK.findall(marks[0]))
 
 
 def refuse_programs() -> None:

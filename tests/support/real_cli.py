@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.nats_tool import NATS, without_hints
+from tests.support.nats_tool import NATS, quick, without_hints
 from tests.support.nats_tool import needed as needs_nats
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def nats(*words: str, stdin: bytes = b"") -> Answer:
         capture_output=True,
         timeout=PATIENCE_S,
         check=False,
-        env=dict(os.environ),
+        env=quick(os.environ),
     )
     out, err = (part.decode("utf-8", "replace") for part in (done.stdout, done.stderr))
     return Answer(done.returncode, out, err)

@@ -48,6 +48,7 @@ from jsctl.broker.jsapi.forwarded import Forwarded
 from jsctl.broker.jsapi.gathering import Gathering
 from jsctl.broker.jsapi.held import LEADERLESS_NS, HeldRequest, Leaving
 from jsctl.broker.jsapi.live_view import ApiView
+from jsctl.broker.jsapi.placing import Placing
 from jsctl.broker.peers.items import Answered, Forward, ForwardReply, Returned
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.sessions.last_line import LastLine
@@ -55,7 +56,7 @@ from jsctl.dataclass import dataclass
 
 if TYPE_CHECKING:
     from jsctl.broker.handlers import api, sourcing_consumers
-    from jsctl.broker.handlers.api import Resolved, Route
+    from jsctl.broker.handlers.api import Route
     from jsctl.broker.jsapi import check_answers, rescuing
 else:
     api = lazy.module("jsctl.broker.handlers.api")
@@ -92,15 +93,16 @@ class ApiService:
     """Requests that came in here."""
     passed_on: Forwarded = field(init=False)
     """Requests of other servers, of which another one is to be told."""
+    _placing: Placing = field(init=False)
     _damaged: DamagedReads = field(init=False)
     _held: list[HeldRequest] = field(default_factory=list)
     _reading: dict[int, HeldRequest] = field(default_factory=dict)
     _leaving: list[Leaving] = field(default_factory=list)
     _next_token: int = 1
     _retry_due_ns: int = 0
-    _resolved: "tuple[bytes, Resolved | None]" = (b"", None)
 
     def __post_init__(self) -> None:
+        self._placing = Placing(self.view)
         self._damaged = DamagedReads(self.engine.context)
         self.gathering = Gathering(self.view, self.engine, self.answer)
         self.forwarded = Forwarded(self._boot_of)
@@ -116,8 +118,7 @@ class ApiService:
 
     def place(self, request: ApiRequest) -> str | None:
         """The group that decides on a request; None if nobody does. Changes nothing."""
-        target = self._target(request)
-        return None if target is None else self._group_of(target, request)
+        return self._placing.place(request)
 
     def take(self, request: ApiRequest, hops: int = 0, age_ns: int = 0) -> None:
         """A request came in, here or by a peer's forward, through so many servers."""
@@ -129,10 +130,10 @@ class ApiService:
 
     def _route(self, held: HeldRequest, *, waited: bool) -> None:
         request = held.request
-        group = self.place(request)
+        group = self._placing.place(request)
         if group is None:
             return
-        if self._target(request) is Decider.EVERY_SERVER:
+        if self._placing.target(request) is Decider.EVERY_SERVER:
             self._tell_all(held)
             return
         leader = self.engine.cluster.leader_of(group)
@@ -166,33 +167,6 @@ class ApiService:
         know better: after a moment, and not for ever."""
         return held.hops == 0 or (waited and held.hops < HOPS_MAX)
 
-    def _resolve(self, request: ApiRequest) -> "Resolved | None":
-        """The route; on its way a request asks for it several times in a row."""
-        subject, found = self._resolved
-        if subject != request.subject:
-            found = api.resolve(request.subject)
-            self._resolved = request.subject, found
-        return found
-
-    def _target(self, request: ApiRequest) -> Decider | None:
-        resolved = self._resolve(request)
-        if resolved is None or (resolved.route.system and not request.system):
-            return None
-        return api.decider(self.view, request, resolved)
-
-    def _group_of(self, target: Decider, request: ApiRequest) -> str:
-        resolved = self._resolve(request)
-        if target is Decider.META_LEADER or resolved is None:
-            return META_GROUP
-        meta, call = self.view.meta, resolved.call
-        stream = meta.stream(request.account, call.stream)
-        if stream is None:
-            return META_GROUP
-        if target is Decider.STREAM_LEADER:
-            return stream.group.name
-        consumer = meta.consumer(request.account, call.stream, call.consumer)
-        return META_GROUP if consumer is None else consumer.group.name
-
     # Waiting for a leader
 
     def _hold(self, held: HeldRequest) -> None:
@@ -208,16 +182,16 @@ class ApiService:
     def _leaderless(self, held: HeldRequest) -> None:
         """Nobody leads for a while: say so, or tell what is known here."""
         request = held.request
-        target = self._target(request)
+        target = self._placing.target(request)
         if target is None:
             return
-        group = self._group_of(target, request)
+        group = self._placing.group_of(target, request)
         # What is not known here may have been made by a leader that this server has not heard.
         known = group != META_GROUP and group in self.engine.groups.by_name
         if known and b".INFO." in request.subject:
             self._decide(held)
         else:
-            self.answer(request, self._unavailable(request))
+            self.answer(request, self._placing.unavailable(request))
 
     def give_back(self, request: ApiRequest, *, untouched: bool) -> None:
         """A request of another server is not answered from here, nor by whom it was passed on."""
@@ -245,13 +219,8 @@ class ApiService:
         """Something that another server said is lost: any answer, whoever was asked first."""
         self.forwarded.interrupted_all(self.view.now_ns)
 
-    def _unavailable(self, request: ApiRequest) -> bytes:
-        resolved = self._resolve(request)
-        assert resolved is not None
-        return api.unavailable(self.view, request, resolved)
-
     def _give_up(self, request: ApiRequest) -> None:
-        self.answer(request, self._unavailable(request))
+        self.answer(request, self._placing.unavailable(request))
         self.forwarded.give_up(request)
 
     def retry(self) -> None:
@@ -327,13 +296,13 @@ class ApiService:
     def _leads(self, request: ApiRequest) -> bool:
         """Whether this server still leads who decides: a leader that was confirmed in a turn may
         have stepped down in the same turn."""
-        group = self.engine.groups.by_name.get(self.place(request) or "")
+        group = self.engine.groups.by_name.get(self._placing.place(request) or "")
         return group is not None and group.leading
 
     def _decide(self, held: HeldRequest, final: bool = False) -> None:
         """`final`: what waits for a repair does so no longer."""
         request = held.request
-        resolved = self._resolve(request)
+        resolved = self._placing.resolve(request)
         if resolved is None:
             return
         decided: list[Decision] = []

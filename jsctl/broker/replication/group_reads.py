@@ -3,7 +3,7 @@
 from dataclasses import field
 
 from jsctl.broker.raft.ready import Ready
-from jsctl.broker.raft.types import Index
+from jsctl.broker.raft.types import Index, Role
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.dataclass import dataclass
 
@@ -32,13 +32,17 @@ class Reads:
                 least = self._asked[token][1]
                 self._confirmed.append((group, token, max(index, least)))
         if self._confirmed:
-            waiting = []
-            for item in self._confirmed:
-                if item[0].raft.applied >= item[2]:
-                    self._answer(item[1], True)
-                elif item[1] in self._asked:
-                    waiting.append(item)
-            self._confirmed = waiting
+            self._confirmed = [one for one in self._confirmed if not self._is_over(*one)]
+
+    def _is_over(self, group: RaftGroup, token: int, index: Index) -> bool:
+        """Whether a read that was confirmed is answered by now."""
+        raft = group.raft
+        if raft.applied >= index:
+            self._answer(token, True)
+        elif index > raft.log.commit and raft.role is not Role.LEADER:
+            # The log up to there was this leader's: another one may never have it.
+            self._answer(token, False)
+        return token not in self._asked
 
     def fail(self, gone: RaftGroup | None = None) -> None:
         """Nobody is left to confirm the reads of a group, or (None) of all."""

@@ -21,7 +21,7 @@ from collections.abc import Container
 
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.linking import fields
-from jsctl.broker.routes import wire
+from jsctl.broker.routes import pings, wire
 from jsctl.broker.routes.dials import DialSchedule
 from jsctl.broker.routes.gossip import Gossip
 from jsctl.broker.routes.handshake import (
@@ -38,7 +38,6 @@ from jsctl.broker.routes.state import Link, RoutePeer, link_added, link_facts
 from jsctl.broker.routes.types import (
     FIRST_PING_NS,
     HANDSHAKES_MAX,
-    PING_INTERVAL_MAX_NS,
     ClusterRenamed,
     GatewayTold,
     LinkFacts,
@@ -182,10 +181,7 @@ class Mesh:
         link = self._links.get(conn)
         if link is None:
             return
-        link.pings_out = 0
-        if link.ping_sent_ns:
-            link.rtt_ns = max(now_ns - link.ping_sent_ns, 1)
-            link.ping_sent_ns = 0
+        if pings.answered(link, now_ns):
             self.packing.adjust(link)
         if link.peer is None or link.confirmed:
             return
@@ -447,19 +443,17 @@ class Mesh:
             if link.handshake_by_ns is not None:
                 if now_ns >= link.handshake_by_ns:
                     self._refuse(link, "Authentication Timeout", "Authentication Timeout", now_ns)
-            elif now_ns >= link.ping_due_ns:
-                if link.pings_out < self.options.ping_max:
-                    self._ping(link, now_ns)
-                else:
+            elif pings.is_due(link, now_ns):
+                if pings.is_stale(link, self.options):
                     self._close(link, "Stale Connection", now_ns)
+                else:
+                    self._ping(link, now_ns)
         waits = [link.handshake_by_ns or link.ping_due_ns for link in self._links.values()]
         self._deadline_ns = min(waits, default=None)
         self._wake(self._dialer.deadline_ns())
 
     def _ping(self, link: Link, now_ns: int) -> None:
-        link.pings_out += 1
-        link.ping_sent_ns = link.ping_sent_ns or now_ns
-        link.ping_due_ns = now_ns + min(self.options.ping_interval_ns, PING_INTERVAL_MAX_NS)
+        pings.asked(link, self.options, now_ns)
         self._send(link, fields.PING)
 
     def _fill(self, peer: RoutePeer) -> None:

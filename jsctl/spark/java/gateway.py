@@ -61,6 +61,9 @@ class Launch:
     jvm_flags: Sequence[str] = ()
     kept_open: Sequence[int] = ()
     """Files that Java holds open as long as it runs."""
+    installed: bool = False
+    """Workers import the PySpark that is installed, which is compiled; the zip beside the jars is
+    compiled anew by each worker, which takes most of a second. For local masters alone."""
 
 
 def command(launch: Launch) -> list[str]:
@@ -114,6 +117,9 @@ def gateway(launch: Launch) -> Iterator["subprocess.Popen[bytes]"]:
 def _started(launch: Launch, told: Path) -> "subprocess.Popen[bytes]":
     environ = {**launch.environ, "SPARK_CONNECT_MODE": "0"}
     environ["SPARK_HOME"] = str(launch.spark_home)
+    if launch.installed:  # Java puts the zip below it in front of the path of every worker
+        del environ["SPARK_HOME"]
+        environ.setdefault("SPARK_CONF_DIR", str(launch.spark_home / "conf"))
     environ["JAVA_HOME"] = str(launch.java.home)
     environ.setdefault("SPARK_SCALA_VERSION", scala_version(launch.spark_home))
     environ["_PYSPARK_DRIVER_CONN_INFO_PATH"] = str(told)

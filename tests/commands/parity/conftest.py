@@ -168,8 +168,13 @@ def normal(text: str) -> str:
 
 
 def filled(document: object) -> object:
-    """Without what is empty or off: whether that is left out is no matter."""
+    """Without what is empty or off: whether that is left out is no matter.
+
+    Where a stream's several sources are is told in any order.
+    """
     if isinstance(document, list):
+        if all(isinstance(one, dict) and "lag" in one for one in document):
+            document = sorted(document, key=lambda one: str(one.get("name")))
         return [filled(one) for one in document]
     if not isinstance(document, dict):
         return document
@@ -282,7 +287,7 @@ def real(server: Broker, who: str, line: Line) -> Said:
         capture_output=True,
         timeout=RUN_S,
         check=False,
-        env={**kept, **environment(server, who)},
+        env=nats_tool.quick({**kept, **environment(server, who)}),
     )
     out, err = (part.decode("utf-8", "replace") for part in (done.stdout, done.stderr))
     return Said(done.returncode, out, err)

@@ -27,6 +27,7 @@ from tests.commands.parity.conftest import (
     table_of,
 )
 from tests.support.command_line import FOREIGN
+from tests.support.nats_tool import quick
 
 FILES = LINES.parent / "files"
 """What lines name; each side of a story has copies."""
@@ -176,7 +177,7 @@ def _begun(line: Line, side: Side) -> "subprocess.Popen[bytes]":
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=side.folder,
-        env={**kept, **side.environment(), **dict(line.variables)},
+        env=quick({**kept, **side.environment(), **dict(line.variables)}),
     )
 
 

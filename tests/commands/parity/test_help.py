@@ -1,13 +1,13 @@
 """Help says the same; how lines are broken is left out, and so are global flags and examples."""
 
 import re
-import subprocess
 
 import pytest
 
 from tests.commands.parity.conftest import NATS
 from tests.commands.test_command_line import Run
 from tests.commands.test_tree import TREE
+from tests.support.nats_tool import nats
 
 pytestmark = pytest.mark.skipif(NATS is None, reason="the nats tool is not installed")
 
@@ -35,8 +35,6 @@ def words(text: str) -> str:
 @pytest.mark.parametrize("group", GROUPS)
 def test_help_says_the_same(group: str, cli: Run) -> None:
     for path in (one for one in TREE if one.split(" ")[0] == group):
-        assert NATS is not None
-        theirs = subprocess.run(
-            [NATS, *path.split(), "--help"], capture_output=True, text=True, check=True
-        )
+        theirs = nats(*path.split(), "--help")
+        assert theirs.returncode == 0, (path, theirs.stderr)
         assert words(cli(*path.split(), "--help").out) == words(theirs.stdout), path

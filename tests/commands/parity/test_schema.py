@@ -1,7 +1,6 @@
 """`schema`: the same names, structures and judgements."""
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from tests.commands.conftest import Result
 from tests.commands.parity.conftest import NATS, Same
 from tests.commands.test_command_line import Run
+from tests.support.nats_tool import nats
 
 SAME = """
 schema ls 'stream.*request'
@@ -68,7 +68,7 @@ def test_what_is_wrong_is_told_alike(cli: Run, tmp_path: Path) -> None:
         name = f"io.nats.jetstream.api.v1.{short}"
         path.write_text(json.dumps(document))
         words = ("schema", "validate", name, str(path), "--json")
-        theirs = subprocess.run([str(NATS), *words], capture_output=True, text=True, check=True)
+        theirs = nats(*words)
         ours: Result = cli(*words)
         wanted = {one for one in json.loads(theirs.stdout) if not one.endswith(": ") and one}
         assert (ours.code, set(json.loads(ours.out))) == (0, wanted), (short, document)
@@ -78,7 +78,7 @@ def test_what_is_wrong_is_told_alike(cli: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize("short", SHOWN)
 def test_schemas_have_the_same_structure(short: str, cli: Run) -> None:
     words = ("schema", "info", f"io.nats.jetstream.api.v1.{short}")
-    theirs = subprocess.run([str(NATS), *words], capture_output=True, text=True, check=True)
+    theirs = nats(*words)
     assert json.loads(cli(*words).out) == without_sentences(json.loads(theirs.stdout))
 
 
@@ -99,7 +99,7 @@ def without_sentences(part: object, *, names: bool = False) -> object:
 def test_the_list_has_all(cli: Run) -> None:
     """And one that `nats` shows and does not list."""
     words = ("schema", "search", "--json")
-    theirs = subprocess.run([str(NATS), *words], capture_output=True, text=True, check=True)
+    theirs = nats(*words)
     more = set(json.loads(cli(*words).out)) ^ set(json.loads(theirs.stdout))
     assert more == {"io.nats.jetstream.advisory.v1.api_limit_reached"}
 

@@ -6,6 +6,7 @@ import sys
 import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
@@ -131,6 +132,29 @@ def tree(folder: Path) -> dict[str, str]:
     }
 
 
+MORE: Mapping[str, Mapping[str, str]] = {
+    "path above": {"../out": "x"},
+    "path of the root": {"/etc/out": "x"},
+    "path of Windows": {"a\\..\\out": "x"},
+    "many files": {f"scaffold/{at}": "x" for at in range(2000)},
+}
+"""What hostile archives have besides the files of a sound one."""
+
+
+@pytest.fixture(scope="module")
+def hostile() -> Callable[[str], bytes]:
+    """Archives by what is wrong with them, each packed once, when a test wants it."""
+
+    def pack(what: str) -> bytes:
+        if what in MORE:
+            return packed({**FILES, **MORE[what]})
+        if what == "bomb":
+            return packed({**FILES, "scaffold/bomb": "0" * 200_000_000})
+        return {"cut off": packed(FILES)[:-30], "text": b"text", "nothing": b""}[what]
+
+    return cache(pack)
+
+
 @pytest.fixture
 def served() -> Iterator[Callable[[bytes], str]]:
     """A web server for one answer."""
@@ -200,7 +224,6 @@ def test_flags_answer_all_questions(cli: Run, tmp_path: Path) -> None:
     assert (tmp_path / "made" / "main.conf").stat().st_mode & 0o077 == 0
 
 
-BOMB = packed({**FILES, "scaffold/bomb": "0" * 200_000_000})
 DEEP = "properties: &a\n  - {name: x, properties: *a}"
 WIDE = "properties: [" + "{name: x}," * 600 + "]"
 
@@ -261,16 +284,16 @@ def test_what_a_hostile_bundle_wants_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("what", "told"),
     [
-        (packed({**FILES, "../out": "x"}), "insecure paths"),
-        (packed({**FILES, "/etc/out": "x"}), "insecure paths"),
-        (packed({**FILES, "a\\..\\out": "x"}), "insecure paths"),
-        (BOMB, "larger than 8388608 bytes"),
-        (packed({**FILES, **{f"scaffold/{at}": "x" for at in range(2000)}}), "more than 1000"),
-        (packed(FILES)[:-30], "not a valid zip file"),
-        (b"text", "not a valid zip file"),
-        (b"", "not a valid zip file"),
+        ("path above", "insecure paths"),
+        ("path of the root", "insecure paths"),
+        ("path of Windows", "insecure paths"),
+        ("bomb", "larger than 8388608 bytes"),
+        ("many files", "more than 1000"),
+        ("cut off", "not a valid zip file"),
+        ("text", "not a valid zip file"),
+        ("nothing", "not a valid zip file"),
     ],
 )
 @pytest.mark.parametrize("over", ["file", "web"])
@@ -278,11 +301,13 @@ def test_hostile_archives_are_refused(
     cli: Run,
     tmp_path: Path,
     served: Callable[[bytes], str],
-    content: bytes,
+    hostile: Callable[[str], bytes],
+    what: str,
     told: str,
     over: str,
 ) -> None:
     (tmp_path / "in").mkdir()
+    content = hostile(what)
     (tmp_path / "b.zip").write_bytes(content)
     source = served(content) if over == "web" else str(tmp_path / "b.zip")
     done = cli(*shlex.split(f"server generate {tmp_path}/in/made --source {source} --defaults"))

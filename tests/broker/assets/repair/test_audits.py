@@ -137,6 +137,7 @@ def test_damage_is_not_compared_and_told() -> None:
         assert one["damaged"] == [{"first": 1, "last": COUNT}]
 
 
+@pytest.mark.slow
 def test_under_load_and_removals_equal_replicas_are_the_same() -> None:
     cluster = filled(max_msgs=150, max_msgs_per_subject=20)
     leader = cluster.leader(cluster.group_of("S"))

@@ -75,6 +75,7 @@ def test_replicas_have_one_chain_and_prove_it(storage: str) -> None:
     assert "signature" not in told
 
 
+@pytest.mark.slow
 def test_through_restarts_leaders_kills_and_transfers_it_is_the_same() -> None:
     cluster = chained(max_msgs_per_subject=30)
     first = head(cluster)["chain"]
