@@ -10,6 +10,7 @@ from jsctl.broker.raft.types import (
     AppendReply,
     Entry,
     EntryKind,
+    HeartbeatReply,
     Members,
     Message,
     RaftLimits,
@@ -148,3 +149,20 @@ def test_an_entry_of_another_leader_does_not_answer_who_waits_for_ours() -> None
     turn(groups)
     assert unit.events[-2:] == ["unlead", f"{index} theirs"]
     assert told == [None]
+
+
+def test_a_read_behind_entries_that_are_lost_with_the_leadership_is_refused() -> None:
+    groups, group, _ = leader()
+    index = groups.propose(group, [b"ours"], lambda _: None)
+    assert index is not None
+    groups.read(group, 7, settled=True)
+    turn(groups)
+    raft = group.raft
+    groups.step(group.key, [HeartbeatReply("a", "b", raft.term, raft.round, 0, 0)])
+    turn(groups)
+    assert not groups.reads.answers, "what it is to see is not committed"
+    before = raft.log.term_at(index - 1)
+    assert before is not None
+    groups.step(group.key, [Append("a", "b", raft.term + 1, index - 1, before, index - 1, [])])
+    turn(groups)
+    assert groups.reads.answers == [(group, 7, False)]
