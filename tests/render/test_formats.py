@@ -16,8 +16,8 @@ from jsctl.render.formats import (
     as_json_line,
     as_markdown,
     as_yaml,
-    document_rows,
     document_row,
+    document_rows,
     render_rows,
 )
 from tests.support.quick import examples
