@@ -298,14 +298,18 @@ def _known_servers(server: ServerParts) -> int:
     found: set[str] = set()
     if server.links is not None:
         found.update(peer.server_id for peer in server.links.mesh.peers())
-    for link in server.router.routes:
+    routes, system = server.router.routes, server.accounts.system
+    # The system account has a route of its own, as a rule; others may have very many subscriptions.
+    own = [one for one in routes if system is not None and one.account == system.name]
+    for link in own or routes:
         found |= _told(link.subscriptions.values())
     if server.gates is not None:
         for gate in server.gates.links():
             found |= _told(server.gates.routing.heard_of(gate))
     if server.leafs is not None:
         for leaf in server.leafs.links():
-            found |= _told(leaf.subscriptions.values())
+            if leaf.account.is_system:
+                found |= _told(leaf.subscriptions.values())
     return len(found - {EVERYBODY, server.identity.server_id})
 
 
