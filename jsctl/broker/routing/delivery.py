@@ -230,11 +230,10 @@ class Deliverer:
         for way in self.crossings.ways(origin, plan, subject):
             if way.plan.empty:
                 continue
-            there, seen = way.bridge.account, way.subject
             back, told = self.crossings.enter(way, account, subject, reply, headers)
-            kept = way.shows(subject, shown)
+            rest = (way.subject, back, told, payload, way.shows(subject, shown))
             try:
-                reached |= self.one(way.origin, there, way.plan, seen, back, told, payload, kept)
+                reached |= self.one(way.origin, way.bridge.account, way.plan, *rest)
             finally:
                 self.crossings.leave()
         return reached

@@ -7,6 +7,7 @@ from jsctl.commands.kv.open import opened
 from jsctl.commands.kv.show import print_history
 from jsctl.commands.toolkit.content.bodies import write_bytes
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.reading import interruptible
 from jsctl.errors import JsctlError, UsageError
 from jsctl.render.humanize import moment_ns, number
 from jsctl.render.reports.buckets import entry_document, readable, shortened
@@ -20,7 +21,7 @@ def _value(call: Call) -> bytes:
     text = call.text("value")
     if text or sys.stdin is None or sys.stdin.isatty():
         return text.encode("utf-8", "surrogateescape")
-    return sys.stdin.buffer.read()
+    return interruptible(lambda: sys.stdin.buffer.read())
 
 
 def _revision(call: Call) -> int:

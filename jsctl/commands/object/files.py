@@ -16,6 +16,7 @@ from jsctl.commands.toolkit.content.bodies import header_pairs
 from jsctl.commands.toolkit.content.templates import unique_id
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.progress import Progress
+from jsctl.commands.toolkit.invocation.reading import interruptible
 from jsctl.errors import JsctlError, UsageError, sentence_of
 from jsctl.render.humanize import duration, size
 
@@ -86,7 +87,7 @@ def _source(path: str) -> Iterator[tuple[BinaryIO, int]]:
 
 
 def _pieces(stream: BinaryIO, piece_bytes: int) -> Iterator[bytes]:
-    while piece := stream.read(piece_bytes):
+    while piece := interruptible(lambda: stream.read(piece_bytes)):
         yield piece
 
 

@@ -9,6 +9,7 @@ from jsctl.api.codec import DecodeError
 from jsctl.api.schema import schema_names, schema_of, violations
 from jsctl.commands.toolkit.assets.picking import near_names
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.reading import interruptible
 from jsctl.errors import Conflict, JsctlError, NotFound, UsageError
 from jsctl.render import formats
 
@@ -100,7 +101,7 @@ def _schema(name: str) -> dict[str, object]:
 
 def _read(place: str) -> bytes:
     if place == "-":
-        return sys.stdin.buffer.read()
+        return interruptible(lambda: sys.stdin.buffer.read())
     try:
         return Path(place).read_bytes()
     except OSError as error:

@@ -15,6 +15,7 @@ from jsctl.api.times import SECOND_NS
 from jsctl.client.facts import known_servers
 from jsctl.client.system import NatsSystem, NoSystemRights
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.reading import interruptible
 from jsctl.commands.toolkit.monitoring.asking import NO_RESULTS
 from jsctl.errors import UsageError
 from jsctl.render.column import Column
@@ -119,7 +120,8 @@ def _read(expected: int) -> list[tuple[ServerInfo, Jsz]]:
     """Documents one after the other, as `server request jsz` prints them. Raises UsageError."""
     from jsctl.api.codec import DecodeError, decode
 
-    text, decoder = sys.stdin.read(STDIN_CHARACTERS_MAX), json.JSONDecoder()
+    text = interruptible(lambda: sys.stdin.read(STDIN_CHARACTERS_MAX))
+    decoder = json.JSONDecoder()
     found: list[tuple[ServerInfo, Jsz]] = []
     at = 0
     try:

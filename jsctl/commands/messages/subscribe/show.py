@@ -231,7 +231,8 @@ async def show_all(
 ) -> None:
     """Shows messages until enough came, or silence lasted too long.
 
-    Ctrl-C is the end of a recording, which is whole then; what is only shown is broken off.
+    Ctrl-C is the end of a recording, which is whole then; what is only shown is broken off, with
+    the last report.
     `taken` hears of every message that was shown and tells whether it was the last one.
     """
     ignored = ignored_by(call)
@@ -258,6 +259,8 @@ async def show_all(
                 return
     except asyncio.CancelledError:
         if shown.record is None:
+            if shown.reporting:
+                shown.report(redraw=False)
             raise
 
 

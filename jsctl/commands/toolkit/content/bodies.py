@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from jsctl.commands.toolkit.content.templates import filled_command, filled_header
 from jsctl.commands.toolkit.grammar.spec import Kind, Option
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.reading import interruptible
 from jsctl.errors import JsctlError, UsageError
 
 if TYPE_CHECKING:
@@ -90,10 +91,10 @@ def bodies_of(call: Call, argument: str = "body") -> Iterator[str]:
     if not call.flag("quiet"):
         call.output.log("Reading payload from STDIN")
     if call.text("send-on") == "newline":
-        for line in sys.stdin:
+        while line := interruptible(sys.stdin.readline):
             yield line.rstrip("\r\n")
         return
-    yield sys.stdin.read()
+    yield interruptible(sys.stdin.read)
 
 
 def _is_terminal() -> bool:
