@@ -30,8 +30,10 @@ def size(byte_count: int) -> str:
     while value >= 1024 and unit < len(_SIZES) - 1:
         value /= 1024
         unit += 1
-    value = int(value * 10 + 0.5) / 10
-    return f"{value:.1f} {_SIZES[unit]}" if value < 10 and unit else f"{value:.0f} {_SIZES[unit]}"
+    tenths = int(value * 10 + 0.5)
+    if tenths < 100 and unit:
+        return f"{tenths / 10:.1f} {_SIZES[unit]}"
+    return f"{(tenths + 5) // 10} {_SIZES[unit]}"  # 10.45 to 10.5, and that to 11
 
 
 def duration(duration_ns: int) -> str:
