@@ -112,7 +112,11 @@ class Faults:
             voters = self._voters(name)
             if not voters and name in assigned:
                 voters = set(assigned[name].peers)
-            if self.simulation.checker.history(name).excused or machine.peer not in voters:
+            if self.simulation.checker.history(name).excused:
+                continue
+            if machine.peer not in voters:
+                if len(voters) == 1 and self._joins(name, machine.peer):
+                    return False  # A group of two, before its leader knows of the loss.
                 continue
             doubtful = {peer for peer, group in self.doubtful if group == name}
             if self.rotten is not None:
@@ -127,6 +131,11 @@ class Faults:
             else:
                 self.doubtful.add((machine.peer, name))
         return True
+
+    def _joins(self, name: str, peer: str) -> bool:
+        """Whether a server is about to become a voter of a group."""
+        found = [one.engine.groups.by_name.get(name) for one in self._lives()]
+        return any(one is not None and peer in one.raft.members.learners for one in found)
 
     def _assigned(self) -> dict[str, GroupAssignment]:
         """Groups as the meta state has them, or had them when they began."""

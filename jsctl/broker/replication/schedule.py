@@ -41,6 +41,10 @@ class Schedule:
         dirty, self.busy = self.busy, {}
         for group in dirty.values():
             group.dirty = False
+            if not group.raft.quiet:
+                # What was done to a sleeping group, as a change of its members, has woken it: what
+                # it says now and nobody hears is said again with the next ticks.
+                self.awake[group.name] = group
         return list(dirty.values())
 
     def forget(self, group: RaftGroup) -> None:

@@ -1,5 +1,7 @@
 """Who has something to do, and whom time concerns."""
 
+from jsctl.broker.raft.types import AddLearner
+from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.replication.schedule import Schedule
 from tests.support.groups_rig import ABC, lone_group
 
@@ -26,22 +28,42 @@ def test_time_reaches_who_is_awake_and_makes_it_do_something() -> None:
     assert awake.raft.term and not asleep.raft.term  # It stood for election
 
 
-def test_who_is_quiet_gets_no_more_ticks() -> None:
-    schedule = Schedule()
+def asleep(schedule: Schedule) -> RaftGroup:
+    """A group of one leader that had nothing to do for a while."""
     group = lone_group("S-1")
     group.raft.campaign()
-    group.raft.ready()
     schedule.wake(group)
     for _ in range(10_000):
-        schedule.tick(1)
         ready = group.raft.ready()
         if ready.to_persist:
             group.raft.persisted(*ready.to_persist)
         if ready.committed:
             group.raft.applied_to(ready.committed[-1].index)
+        schedule.tick(1)
         if not schedule.awake:
-            return
+            schedule.take()
+            return group
     raise AssertionError("a lone leader without work never went to sleep")
+
+
+def test_who_is_quiet_gets_no_more_ticks() -> None:
+    schedule = Schedule()
+    group = asleep(schedule)
+    before = group.raft.now
+    schedule.tick(100)
+    assert group.raft.now == before and not schedule.take()
+
+
+def test_a_change_of_its_members_wakes_a_group() -> None:
+    """Else a first message to a new member that is lost would be the last one."""
+    schedule = Schedule()
+    group = asleep(schedule)
+    assert group.raft.propose_members(AddLearner("b"))
+    schedule.touch(group)
+    assert schedule.take() == [group]
+    before = group.raft.now
+    schedule.tick(100)
+    assert group.raft.now == before + 100
 
 
 def test_who_is_forgotten_is_neither_taken_nor_ticked() -> None:
