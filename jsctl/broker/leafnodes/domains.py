@@ -14,15 +14,15 @@ clusters are brokers, would be told of those through it, and be taken for one of
 """
 
 from jsctl.broker.leafnodes.types import LeafSettings
-from jsctl.dataclass import dataclass, replace
+from jsctl.dataclass import dataclass
 
 API = b"$JS.API.>"
 CLIENTS = (API, b"$KV.>", b"$OBJ.>")
 """What clients ask for without naming a domain."""
-EVERYTHING = (b"$JSC.>", b"$NRG.>", *CLIENTS)
-"""With what servers of a cluster say to each other."""
-FRAMES = b"_JSB.>"
+BROKERS = b"_JSB.>"
 """What brokers say to each other, in the system account."""
+EVERYTHING = (BROKERS, b"$JSC.>", b"$NRG.>", *CLIENTS)
+"""With what servers of a cluster say to each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +48,6 @@ def barrier(
     system: bool,
 ) -> Barrier:
     """Between this server and another, over the connection of the system account or another."""
-    found = _of_domains(
-        settings, remote_domain, remote_name, remote_jetstream=remote_jetstream, system=system
-    )
-    return replace(found, both=(FRAMES, *found.both)) if system else found
-
-
-def _of_domains(
-    settings: LeafSettings,
-    remote_domain: str,
-    remote_name: str,
-    *,
-    remote_jetstream: bool,
-    system: bool,
-) -> Barrier:
     leaving: tuple[bytes, ...] = ()
     if settings.domain == remote_domain and (settings.jetstream or settings.extends):
         if not system:
@@ -71,7 +57,7 @@ def _of_domains(
                 f'Extending JetStream domain "{remote_domain}" as System Account connected from'
                 f" server {remote_name}"
             )
-            return Barrier(notes=(text,))
+            return Barrier((BROKERS,), notes=(text,))
         text = (
             f'JetStream domain "{remote_domain}" is not extended, {remote_name} has one of the same'
             " name: give the leaf node a domain of its own"

@@ -123,7 +123,7 @@ def _print_change(call: Call, bucket: str, entry: Entry) -> None:
     out = call.output
     if out.machine:
         document = {**entry_document(bucket, entry), "time": format_time(entry.created_ns)}
-        out.json_line(document)
+        out.json_line(document, varied=True)
     else:
         added = entry.operation is Operation.PUT
         word = out.theme.paint(entry.operation.value, "green" if added else "red")

@@ -12,6 +12,7 @@ from jsctl.broker.checksums import Checksums
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
+from jsctl.broker.leafnodes.domains import BROKERS
 from jsctl.broker.peers import frames
 from jsctl.broker.peers.frames import decode_frame, encode_frames
 from jsctl.broker.peers.items import (
@@ -41,6 +42,7 @@ from jsctl.broker.peers.items import (
     StateAck,
     StateChunk,
 )
+from jsctl.broker.peers.outbox import frame_subject
 from tests.support.quick import examples
 
 u64 = st.integers(0, 2**64 - 1)
@@ -183,3 +185,7 @@ def test_a_large_frame_is_split_at_the_limit() -> None:
     encoded = encoded_frames(PeerFrame("p", chunks=[chunk] * 9))
     assert [len(decode_frame(data).chunks) for data in encoded] == [3, 3, 3]
     assert max(map(len, encoded)) <= frames.FRAME_BYTES_MAX
+
+
+def test_frames_of_brokers_are_what_leaf_nodes_do_not_pass_on() -> None:
+    assert frame_subject("6DVFpukC").startswith(BROKERS.removesuffix(b">"))
