@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.support.sharing import SHARE_NOTHING, SPARK_SESSION, together
+from tests.support.sharing import ALONE, ROOMS, SHARE_NOTHING, SPARK_SESSION, choose, together
 
 ROOT = Path(__file__).parent.parent
 
@@ -21,3 +21,30 @@ def test_what_shares_nothing_goes_to_any_worker() -> None:
 def test_the_places_are_there() -> None:
     assert (ROOT / SHARE_NOTHING).is_dir()
     assert all((ROOT / file).is_file() for file in SPARK_SESSION)
+    assert all((ROOT / file).is_file() for file in ALONE)
+
+
+def test_those_that_run_alone_are_known() -> None:
+    marked = {
+        file.relative_to(ROOT).as_posix()
+        for file in (ROOT / "tests").rglob("test_*.py")
+        if "mark.alone" in file.read_text() and file.name != Path(__file__).name
+    }
+    assert marked == ALONE
+
+
+def test_workers_begin_with_what_suits_them() -> None:
+    scopes = [
+        *ALONE,
+        "tests/broker/test_a.py",
+        "tests/broker/test_b.py",
+        "tests/contract/test_a.py",
+        "tests/commands/test_a.py",
+        "tests/dashboard/test_a.py",
+    ]
+    assert choose(scopes, 0, 2) == choose(scopes, 1, 2) == "tests/broker/test_a.py"
+    firsts = [choose(scopes, 2 + one, 2) for one in range(len(ROOMS))]
+    assert firsts == scopes[-3:]
+    assert choose(scopes, 2 + len(ROOMS), 2) == firsts[0]
+    assert choose(scopes[:-3], 3, 2) == "tests/broker/test_a.py"
+    assert choose(ALONE, 0, 2) in ALONE

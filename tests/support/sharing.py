@@ -2,9 +2,18 @@
 
 A worker that meets the first test with a Spark session starts Java and warms it up for half a
 minute of CPU time; with a worker for all of them that is done once.
+
+Which worker takes which: as many workers as there are processors begin with tests that calculate,
+the others with tests that wait for servers. So the processors always have work, and servers that
+tests share, which take their part of a processor even when nobody asks them, are started by few
+workers.
 """
 
+import os
+from collections.abc import Iterable
+
 from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
 SPARK_SESSION = frozenset(
     f"tests/spark/{name}.py"
@@ -24,6 +33,19 @@ SPARK_SESSION = frozenset(
     )
 )
 """Files with tests that use the session."""
+ALONE = frozenset({"tests/acceptance/test_outage.py", "tests/dashboard/test_badge.py"})
+"""Files with tests that have the machine for themselves: last, when nobody else has much to do."""
+ROOMS: dict[str, tuple[str, ...]] = {
+    "contract": ("tests/contract/", "tests/acceptance/"),
+    "commands": ("tests/commands/", "tests/docs/"),
+    "others": (
+        "tests/spark/test_",
+        "tests/spark/pipeline/test_kills",
+        "tests/dashboard/",
+        "tests/faults/",
+    ),
+}
+"""Tests that wait most of the time; those of one room share servers."""
 SHARE_NOTHING = "tests/simulation/"
 """Every test makes its own world, and twenty of one file take minutes."""
 
@@ -36,8 +58,32 @@ def together(nodeid: str) -> str:
     return "a Spark session" if file in SPARK_SESSION else file
 
 
+def room(scope: str) -> str:
+    """Among which tests something is: those that share servers, or wait alike."""
+    if scope in ALONE:
+        return "alone"
+    return next((name for name, paths in ROOMS.items() if scope.startswith(paths)), "calculating")
+
+
+def choose(scopes: Iterable[str], worker: int, processors: int) -> str:
+    """What a worker takes next: the first one of the room that it likes best of those left."""
+    if worker < processors:
+        order = ("calculating", *ROOMS)
+    else:
+        shift = (worker - processors) % len(ROOMS)
+        names = tuple(ROOMS)
+        order = (*names[shift:], *names[:shift], "calculating")
+    return min(scopes, key=lambda scope: (*order, "alone").index(room(scope)))
+
+
 class Sharing(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
-    """As `--dist loadfile`, but for the files with a Spark session."""
+    """As `--dist loadfile`, but for the files with a Spark session and for who takes what."""
 
     def _split_scope(self, nodeid: str) -> str:
         return together(nodeid)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        worker = int(node.gateway.id.removeprefix("gw"))
+        scope = choose(self.workqueue, worker, os.cpu_count() or 1)
+        self.workqueue.move_to_end(scope, last=False)
+        super()._assign_work_unit(node)
