@@ -31,6 +31,8 @@ from jsctl.settings import GLOBAL_FLAGS, GlobalFlag, Settings, load
 PROGRAM = "jsctl"
 FORMATS = next(flag for flag in GLOBAL_FLAGS if flag.name == "render").choices
 INTERRUPTED = 130
+TOLD_AGAIN_S = 2.0
+"""How long a command has at least to end after an interrupt, its cleaning up included."""
 HINTS_MAX = 3
 _FLAGS = {name: flag for flag in GLOBAL_FLAGS for name in (flag.name, *flag.aliases)}
 _SHORT = {flag.short: flag for flag in GLOBAL_FLAGS if flag.short}
@@ -392,7 +394,7 @@ def _run(found: Found, command: Command, flags: dict[str, str]) -> int:
     try:
         result = function_of(command)(Call(values, defaults, settings, output, prompts))
         if isinstance(result, Awaitable):
-            result = _finished(result)
+            result = finished(result)
     except UsageError as error:
         raise _paged(error, found) from None
     sys.stdout.flush()
@@ -406,7 +408,7 @@ def _paged(error: UsageError, found: Found) -> UsageError:
     return _WithHelp(str(error), help_of(found, full=False), hints=error.hints)
 
 
-def _finished(running: "Awaitable[int | None]") -> int | None:
+def finished(running: "Awaitable[int | None]") -> int | None:
     """What it comes to; one that an interrupt keeps from beginning is ended all the same."""
     try:
         import asyncio
@@ -417,8 +419,26 @@ def _finished(running: "Awaitable[int | None]") -> int | None:
             running.close()
 
 
-async def _awaited(result: "Awaitable[int | None]") -> int | None:
-    return await result
+async def _awaited(running: "Awaitable[int | None]") -> int | None:
+    """What it comes to. An interrupt is told again until it ends: below Python 3.12 `wait_for`
+    forgets one that comes with what it waits for, and a command would go on for ever."""
+    import asyncio
+
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    timer = loop.call_later(TOLD_AGAIN_S, lambda: look(0))
+
+    def look(before: int) -> None:
+        nonlocal timer
+        if before and task.cancelling():
+            task.uncancel()  # Who counts finds the one interrupt that there was.
+            task.cancel()
+        timer = loop.call_later(TOLD_AGAIN_S, look, task.cancelling())
+
+    try:
+        return await running
+    finally:
+        timer.cancel()
 
 
 def _as_document(flags: dict[str, str]) -> bool:

@@ -1,17 +1,18 @@
 """Ctrl-C ends whatever runs long: at once, with a status, and nothing half-written is left."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from jsctl.cli import main
+from jsctl.cli import finished, main
 from jsctl.testing import Broker, BrokerFactory
 from tests.support.command_line import FOREIGN
 from tests.support.waiting import wait_for
@@ -232,3 +233,27 @@ def test_one_that_comes_while_the_program_is_loaded_ends_it_too(
     with begun([sys.executable, "-c", EARLY.format(module=module)], tmp_path) as process:
         assert process.wait(END_S) == INTERRUPTED
     assert (tmp_path / "log").read_text() == ""
+
+
+def test_an_interrupt_that_was_forgotten_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jsctl.cli.TOLD_AGAIN_S", 0.01)
+
+    async def forgetful() -> int | None:
+        signal.raise_signal(signal.SIGINT)
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(END_S)
+        await asyncio.sleep(END_S)
+        return None
+
+    with pytest.raises(KeyboardInterrupt):
+        finished(forgetful())
+
+
+def test_what_a_command_makes_of_an_interrupt_counts() -> None:
+    async def reported() -> int | None:
+        signal.raise_signal(signal.SIGINT)
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(END_S)
+        return 3
+
+    assert finished(reported()) == 3

@@ -73,9 +73,7 @@ def test_all_together_hold_no_more_than_the_limit() -> None:
             return sum(b"Too Much Unfinished Input" in said for said in heard)
 
         # What was sent may not have been read yet, and who has to go not been told.
-        wait_for(
-            lambda: ended() >= 330 - 256, "so many have ended that the rest is below it"
-        )
+        wait_for(lambda: ended() >= 330 - 256, "so many have ended that the rest is below it")
         innocent.close()
         assert ended() < 200
         for client in clients:
