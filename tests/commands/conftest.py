@@ -49,13 +49,13 @@ class Server:
 Run = Callable[..., Result]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def clusters() -> Iterator[Callable[[str], Cluster]]:
     """One cluster of each kind."""
     yield from kept(lambda kind: Cluster(3, server=KINDS[kind]))
 
 
-@pytest.fixture(scope="session", params=ENABLED)
+@pytest.fixture(scope="package", params=ENABLED)
 def server(request: pytest.FixtureRequest, clusters: Callable[[str], Cluster]) -> Server:
     kind = str(request.param)
     return Server(kind, clusters(kind))

@@ -1,4 +1,4 @@
-"""Servers that stay up for the whole session once a test has asked for them."""
+"""Servers that stay up for all tests of a session or package once one has asked for them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def kept(start: Callable[[str], AbstractContextManager[T]]) -> Iterator[Callable[[str], T]]:
-    """The body of a session's fixture: it gives the server of a kind, started at most once.
+    """The body of a fixture of a session or package: it gives the server of a kind, started at most once.
 
     A fixture with parameters alone would stop one kind whenever a test asks for the other one.
     """

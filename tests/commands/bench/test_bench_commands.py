@@ -27,7 +27,7 @@ from tests.support.waiting import eventually
 Run = Callable[..., Result]
 Publisher = Callable[[RawConnection, Job], Coroutine[None, None, Sample]]
 ENABLED = ["nats-server", "jsctl"]
-pytestmark = pytest.mark.parametrize("server", ENABLED, indirect=True, scope="session")
+pytestmark = pytest.mark.parametrize("server", ENABLED, indirect=True, scope="package")
 
 
 def test_core_publisher(run: Run, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from tests.commands.conftest import Result
 
 Run = Callable[..., Result]
 ENABLED = ["nats-server", "jsctl"]
-pytestmark = pytest.mark.parametrize("server", ENABLED, indirect=True, scope="session")
+pytestmark = pytest.mark.parametrize("server", ENABLED, indirect=True, scope="package")
 COUNT = 300
 
 

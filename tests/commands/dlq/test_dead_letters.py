@@ -12,7 +12,7 @@ from tests.commands.conftest import KINDS, Result, Server
 from tests.support.waiting import wait_for
 
 Run = Callable[..., Result]
-pytestmark = pytest.mark.parametrize("server", list(KINDS), indirect=True, scope="session")
+pytestmark = pytest.mark.parametrize("server", list(KINDS), indirect=True, scope="package")
 
 
 def given_up(run: Run, server: Server) -> None:

@@ -12,7 +12,7 @@ from tests.commands.conftest import Result, Server
 from tests.support.waiting import wait_for
 
 Run = Callable[..., Result]
-pytestmark = pytest.mark.parametrize("server", ["jsctl"], indirect=True, scope="session")
+pytestmark = pytest.mark.parametrize("server", ["jsctl"], indirect=True, scope="package")
 
 
 def stored_letters(run: Run, server: Server) -> None:

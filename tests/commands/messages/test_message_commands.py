@@ -12,7 +12,7 @@ from tests.commands.conftest import Result, Server
 
 Run = Callable[..., Result]
 ENABLED = ["nats-server", "jsctl"]
-pytestmark = pytest.mark.parametrize("server", ENABLED, indirect=True, scope="session")
+pytestmark = pytest.mark.parametrize("server", ENABLED, indirect=True, scope="package")
 DEADLINE_S = 60
 
 

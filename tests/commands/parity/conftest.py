@@ -208,7 +208,7 @@ def started(kind: str) -> Iterator[Broker]:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def servers() -> Iterator[Callable[[str], Broker]]:
     """One of each kind that is asked for."""
     yield from kept(started)

@@ -18,7 +18,7 @@ from tests.support.interrupted import in_a_pipe, on_a_terminal
 
 Run = Callable[..., Result]
 ENABLED = ["nats-server", "jsctl"]
-of_both = pytest.mark.parametrize("server", ENABLED, indirect=True, scope="session")
+of_both = pytest.mark.parametrize("server", ENABLED, indirect=True, scope="package")
 
 
 def system(server: Server) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from tests.commands.conftest import Result, Server
 Run = Callable[..., Result]
 ENABLED = ["nats-server", "jsctl"]
 NAMES = ["n1", "n2", "n3"]
-of_both = pytest.mark.parametrize("server", ENABLED, indirect=True, scope="session")
+of_both = pytest.mark.parametrize("server", ENABLED, indirect=True, scope="package")
 
 
 @pytest.fixture

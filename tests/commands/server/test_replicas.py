@@ -22,7 +22,7 @@ from tests.commands.conftest import Result, Server
 
 Run = Callable[..., Result]
 ENABLED = ["nats-server", "jsctl"]
-of_both = pytest.mark.parametrize("server", ENABLED, indirect=True, scope="session")
+of_both = pytest.mark.parametrize("server", ENABLED, indirect=True, scope="package")
 
 
 def replica(

@@ -12,7 +12,7 @@ from tests.support.waiting import wait_for
 
 Run = Callable[..., Result]
 ENABLED = ["nats-server", "jsctl"]
-pytestmark = pytest.mark.parametrize("server", ENABLED, indirect=True, scope="session")
+pytestmark = pytest.mark.parametrize("server", ENABLED, indirect=True, scope="package")
 NAMES = ["n1", "n2", "n3"]
 JSZ = "$SYS.REQ.SERVER.PING.JSZ"
 NO_RIGHTS = "ensure the account used has system privileges and appropriate permissions"

@@ -14,7 +14,7 @@ Run = Callable[..., Result]
 ENABLED = ["nats-server", "jsctl"]
 pytestmark = [
     nats_tool.needed,
-    pytest.mark.parametrize("server", ENABLED, indirect=True, scope="session"),
+    pytest.mark.parametrize("server", ENABLED, indirect=True, scope="package"),
 ]
 
 RULE = re.compile(r"─+|[ ]{2,}")

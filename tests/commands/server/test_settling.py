@@ -47,7 +47,7 @@ def test_what_is_not_whole(cluster: ClusterInfo, replicas: int, left: list[str])
     assert unsettled([("n1", of(cluster, replicas))], "n3") == left
 
 
-@pytest.mark.parametrize("server", list(KINDS), indirect=True, scope="session")
+@pytest.mark.parametrize("server", list(KINDS), indirect=True, scope="package")
 def test_elections_and_moves_are_followed(run: Run, server: Server) -> None:
     words = ("--subjects", "settle", "--replicas", "3", "--defaults")
     assert run("stream", "add", "SETTLE", *words).code == 0

@@ -14,7 +14,7 @@ from tests.commands.conftest import KINDS, Result, Server
 from tests.support.waiting import wait_for
 
 Run = Callable[..., Result]
-pytestmark = pytest.mark.parametrize("server", list(KINDS), indirect=True, scope="session")
+pytestmark = pytest.mark.parametrize("server", list(KINDS), indirect=True, scope="package")
 MESSAGES = 40
 PUB = (sys.executable, "-m", "jsctl", "pub")
 

@@ -17,7 +17,7 @@ from tests.support import nats_tool
 
 Run = Callable[..., Result]
 ENABLED = ["nats-server", "jsctl"]
-of_both = pytest.mark.parametrize("server", ENABLED, indirect=True, scope="session")
+of_both = pytest.mark.parametrize("server", ENABLED, indirect=True, scope="package")
 
 STREAMS = (
     "stream find --names",

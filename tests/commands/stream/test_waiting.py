@@ -45,7 +45,7 @@ def test_what_is_left(cluster: ClusterInfo | None, replicas: int, left: str) -> 
     assert what_is_left(cluster, replicas) == left
 
 
-@pytest.mark.parametrize("server", list(KINDS), indirect=True, scope="session")
+@pytest.mark.parametrize("server", list(KINDS), indirect=True, scope="package")
 def test_scaling_waits_for_the_new_replicas(run: Run, server: Server) -> None:
     assert run("stream", "add", "W", "--subjects", "w", "--defaults").code == 0
     for at in range(5):
@@ -68,7 +68,7 @@ def test_what_does_not_end_in_time_is_an_error() -> None:
         asyncio.run(wait_for_replicas(call, look, 2, "stream W"))
 
 
-@pytest.mark.parametrize("server", ["nats-server"], indirect=True, scope="session")
+@pytest.mark.parametrize("server", ["nats-server"], indirect=True, scope="package")
 def test_a_terminal_shows_bars(run: Run, server: Server) -> None:
     assert run("stream", "add", "W", "--subjects", "w", "--defaults").code == 0
     for at in range(5):

@@ -9,7 +9,7 @@ from tests.commands.conftest import Result
 
 Run = Callable[..., Result]
 pytestmark = pytest.mark.parametrize(
-    "server", ["nats-server", "jsctl"], indirect=True, scope="session"
+    "server", ["nats-server", "jsctl"], indirect=True, scope="package"
 )
 
 
