@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def kept(start: Callable[[str], AbstractContextManager[T]]) -> Iterator[Callable[[str], T]]:
-    """The body of a fixture of a session or package: it gives the server of a kind, started at most once.
+    """A fixture of a session or package: it gives the server of a kind, started at most once.
 
     A fixture with parameters alone would stop one kind whenever a test asks for the other one.
     """
