@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install browser nats-tool demo demo-super test test-quick test-pythons test-spark-long test-spark-oldest
+.PHONY: help install browser shells nats-tool demo demo-super test test-quick test-pythons test-spark-long test-spark-oldest
 .PHONY: fuzz-lane wheels test-mutants
 .PHONY: fuzz check format lint types contracts tidy bench bench-spark pictures man conformance clean
 
@@ -37,6 +37,16 @@ browser: ## a Chromium for the test of the dashboard's page, from Debian's packa
 	apt-get -qq -o Acquire::Retries=3 update \
 		&& DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Acquire::Retries=3 \
 			install --no-install-recommends chromium >/dev/null
+
+shells: ## zsh and fish for the tests of completion, from Debian's packages if they are not there
+	@command -v zsh && command -v fish && exit 0; \
+	if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+		echo "install zsh and fish; without, their completion is not tested"; \
+		exit 1; \
+	fi; \
+	apt-get -qq -o Acquire::Retries=3 update \
+		&& DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Acquire::Retries=3 \
+			install --no-install-recommends zsh fish >/dev/null
 
 NATS_TOOL := 0.5.1
 
