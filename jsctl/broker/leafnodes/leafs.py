@@ -148,7 +148,7 @@ class Leafs(LinkDoor[Leaf]):
         if remote is not None:
             leaf.alive.deadline_ns = now_ns + remote.options.first_info_ns
         elif connections.handshakes > HANDSHAKES_MAX:
-            connections.close(leaf, "Maximum LeafConnections Exceeded")
+            connections.close(leaf, "Maximum Connections Exceeded")
         else:
             accepted.greet(connections, leaf)
 
@@ -190,6 +190,11 @@ class Leafs(LinkDoor[Leaf]):
         for leaf in found:
             self.connections.close(leaf, reason)
         return bool(found)
+
+    def make_room(self, account: Account) -> None:
+        """Close the youngest of an account that has too many."""
+        for leaf in self.connections.of_account(account)[::-1][: account.leafs_over()]:
+            self.connections.turn_away(leaf)
 
     def pending(self, conn: int, unsent_bytes: int) -> None:
         """What the edge still has to send crossed a watermark."""
