@@ -78,6 +78,7 @@ class Leafs(LinkDoor[Leaf]):
         """A server's, as it is configured."""
         routing = LeafRouting(router)
         router.watchers.append(routing)
+        router.remapped.append(routing.remapped)
         name = "" if options.no_system_account else system_account(options)
         remotes = Remotes(settings, jitter, name)
         closed: deque[LeafFacts] = deque(maxlen=options.client.closed_clients_max)
@@ -90,8 +91,8 @@ class Leafs(LinkDoor[Leaf]):
         self.tick(now_ns)
 
     def change_options(self, options: Options, settings: LeafSettings, now_ns: int) -> None:
-        """Take a changed configuration: remotes that are not in it, or switched off, go; who may
-        not be here any more goes; all others follow their permissions."""
+        """Take a changed configuration: remotes that are not in it, or switched off, go. What a
+        leaf node may do here was settled when it logged in, as in nats-server."""
         connections = self.connections
         connections.settings = connections.remotes.settings = settings
         self._lane.forget()
