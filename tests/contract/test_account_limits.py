@@ -1,5 +1,5 @@
-"""The limits of an account count on all servers of a cluster, and of a super-cluster, together: two
-servers of either kind with a route or a gateway between them."""
+"""The limits of an account count on all servers of a cluster, and of a super-cluster, together, and
+so do listeners: two servers of either kind with a route or a gateway between them."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -248,6 +248,24 @@ async def test_what_is_no_number_changes_nothing(
             assert stack.enter_context(client(servers["a"].port)).refusal == ""
         await told("a", conns=2)
     await told("a", conns=0)
+
+
+async def test_listeners_on_all_servers_are_counted(admin: dict[str, Client], fresh: str) -> None:
+    subject = "$SYS.DEBUG.SUBSCRIBERS"
+    for client_ in admin.values():
+        await listen(client_, f"{fresh}.*")
+        await listen(client_, f"{fresh}.1", "q")
+    for name, client_ in admin.items():
+        for asked, wanted in ((f"{fresh}.1", b"4"), (f"{fresh}.1 q", b"2"), (f"{fresh}.2", b"2")):
+
+            async def fact(
+                client_: Client = client_, asked: str = asked, count: bytes = wanted
+            ) -> bool:
+                return (
+                    await client_.request(subject, asked.encode(), timeout=WAIT_S)
+                ).data == count
+
+            await eventually(fact, f"{name} counts {wanted!r} for {asked}", WAIT_S)
 
 
 async def test_what_a_server_had_ends_with_it(

@@ -226,3 +226,16 @@ def test_without_a_system_account() -> None:
     play.run(1)
     assert client.request("$SYS.REQ.ACCOUNT.PING.CONNZ") == []
     assert play.get("/varz")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("queue", "count"),
+    [('"Zw=="', [b"1"]), ('""', [b"2"]), ('"eA=="', [b"0"]), ('"?"', []), ("7", [])],
+)
+def test_a_queue_group_is_told_in_base64(
+    play: NodePlay, system: PlayClient, queue: str, count: list[bytes]
+) -> None:
+    client = play.connect("a")
+    client.send(b"SUB foo g 1\r\nSUB foo 2\r\n")
+    body = f'{{"acc":"A","subject":"foo","queue":{queue}}}'
+    assert system.request("$SYS.REQ.ACCOUNT.NSUBS", body.encode()) == count
