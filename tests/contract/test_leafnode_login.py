@@ -152,6 +152,42 @@ async def test_a_remote_denies(kinds: tuple[str, str]) -> None:
         assert "never.here" not in row["subscriptions_list"]
 
 
+ANSWERS = """accounts { A { users: [
+  {user: a, password: p}
+  {user: r, password: p, permissions: {publish: {deny: ">"}, allow_responses: {max: 2}}}
+] } }
+no_auth_user: a
+"""
+
+
+@pytest.mark.parametrize("kinds", PAIRS, ids=IDS)
+@pytest.mark.parametrize("end", [0, 1], ids=["at the hub", "at the leaf node"])
+async def test_who_may_answer_answers_the_other_end(kinds: tuple[str, str], end: int) -> None:
+    words = {"hub": ANSWERS, "leaf": ANSWERS, "login": "a:p", "remote_more": "account: A"}
+    with pair(kinds, **words) as servers:  # type: ignore[arg-type]
+        async with AsyncExitStack() as stack:
+            refused: list[str] = []
+
+            async def note(error: Exception) -> None:
+                refused.append(str(error))
+
+            asks = await connected(stack, servers[1 - end], "a")
+            answers = await connected(stack, servers[end], "r", error_cb=note)
+            asked, heard = await listen(answers, "ask.*"), await listen(asks, "reply.*")
+            await known(asks, "ask.early", asked)
+            for number in range(2):
+                await asks.publish(f"ask.{number}", reply=f"reply.{number}")
+            await asked.reach(2)
+            for _ in range(3):
+                for number in range(3):
+                    await answers.publish(f"reply.{number}")
+            await heard.reach(4)
+            await settle(answers, asks)
+            said = [one.subject for one in heard]
+            assert said == ["reply.0", "reply.1"] * 2
+            assert len(refused) == 5, "the third answers, and those that nobody waits for"
+
+
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A certificate of this machine."""

@@ -24,6 +24,7 @@ from tests.support.waiting import wait_for
 both_kinds = pytest.mark.parametrize("kind", list(KINDS))
 four_pairs = pytest.mark.parametrize("kinds", PAIRS, ids=IDS)
 TRIED = re.compile(r"Error connecting to \w+ gateway \"(\w+)\".*\(attempt (\d+)\)")
+LEAF_TRIED = re.compile(r"Error trying to connect as leafnode to remote server .*i/o timeout")
 TIME = re.compile(r"(\d+):(\d+):([\d.]+) ")
 LONGER = 1.3
 """Each pause of a backoff is about twice as long as the one before, some of it by chance."""
@@ -110,6 +111,43 @@ def test_a_remote_that_is_switched_off_is_not_dialed(kind: str) -> None:
         door.setblocking(False)
         with pytest.raises(BlockingIOError):
             door.accept()
+
+
+@contextmanager
+def deaf_door() -> Iterator[int]:
+    """Where no connection is made: so many wait already that more are not noticed."""
+    with ExitStack() as stack:
+        door = stack.enter_context(socket.create_server((HOST, 0), backlog=0))
+        for _ in range(3):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(door.getsockname())
+        yield int(door.getsockname()[1])
+
+
+@both_kinds
+@pytest.mark.parametrize(
+    ("block_says", "remote_says", "seconds"),
+    [("1500ms", "", 1.5), ("10s", "500ms", 0.5)],
+)
+def test_a_dial_is_given_up_after_a_while(
+    kind: str, block_says: str, remote_says: str, seconds: float
+) -> None:
+    with deaf_door() as port:
+        block, own = [
+            f'dial_timeout: "{said}"' if said else "" for said in (block_says, remote_says)
+        ]
+        config = f"debug: true\n{spoke_block(leafs.remote(port, own), more=block)}"
+        with KINDS[kind](config=config, name="leaf") as leaf:
+
+            def times() -> list[float]:
+                lines = [line for line in leaf.logs.splitlines() if LEAF_TRIED.search(line)]
+                found = [[float(part) for part in TIME.findall(line)[0]] for line in lines]
+                return [hours * 3600 + minutes * 60 + rest for hours, minutes, rest in found]
+
+            wait_for(lambda: len(times()) > 1, "it dials again")
+            first, second = times()[:2]
+            assert seconds <= (second - first) % 86400 < seconds + 2
 
 
 @both_kinds

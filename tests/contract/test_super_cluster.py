@@ -249,8 +249,8 @@ async def test_a_stream_moves_while_it_is_published_to(clients: dict[str, Client
     assert info["cluster"]["name"] == "b" and info["state"]["messages"] >= len(acked)
 
     async def followed() -> bool:
-        found = await told(clients["a1"], "CONSUMER.INFO.MOVES.D")
-        return str(found.get("cluster", {}).get("leader", "")).startswith("b")
+        found = (await told(clients["a1"], "CONSUMER.INFO.MOVES.D")).get("cluster", {})
+        return str(found.get("leader", "")).startswith("b") and found["name"] == "b"
 
     await eventually(followed, "the consumer followed", 60)
     ack = await published(context, "MOVES.x", b"last")

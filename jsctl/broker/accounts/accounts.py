@@ -101,6 +101,9 @@ class Account:
         self.connections = 0
         self.leafs = 0
         """Leaf nodes and hubs."""
+        self.far_connections = 0
+        self.far_leafs = 0
+        """What other servers have of both."""
         self.in_messages = 0
         self.in_bytes = 0
         self.out_messages = 0
@@ -114,6 +117,15 @@ class Account:
         self.limits, self.jetstream = options.limits, options.jetstream
         self.traced = bool(options.trace_subject)
 
+    def connections_over(self, more: int = 0) -> int:
+        """How many clients are too many, on all servers and with so many more connections. The leaf
+        nodes of a server leave room for less of them there, as in nats-server."""
+        return _beyond(self.connections + self.far_connections + more, self.limits.connections_max)
+
+    def leafs_over(self, more: int = 0) -> int:
+        """How many leaf nodes and hubs are."""
+        return _beyond(self.leafs + self.far_leafs + more, self.limits.leafnodes_max)
+
     def map_subject(self, subject: bytes, jitter: Jitter) -> bytes:
         """Where a client's publish really goes; empty when it is to be dropped."""
         for mapping in self.mappings:
@@ -124,6 +136,10 @@ class Account:
 
     def __repr__(self) -> str:
         return f"Account({self.name!r})"
+
+
+def _beyond(count: int, maximum: int) -> int:
+    return max(count - maximum, 0) if maximum >= 0 else 0
 
 
 @dataclass(frozen=True, slots=True)

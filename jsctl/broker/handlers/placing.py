@@ -218,7 +218,8 @@ def follow(view: View, stream: StreamAssignment) -> list[bytes]:
     for consumer in view.meta.consumers(stream.account, stream.name).values():
         peers = _consumer_peers(view, stream, consumer)
         if peers != consumer.group.peers:
-            group = regrouped(view, consumer.group, peers)
+            group = replace(consumer.group, cluster=stream.group.cluster)
+            group = regrouped(view, group, peers)
             entries.append(assign_consumer(replace(consumer, group=group, request=None)))
     return entries
 

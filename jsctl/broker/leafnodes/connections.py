@@ -136,9 +136,14 @@ class LeafConnections:
 
     def is_full(self, account: Account) -> bool:
         """Whether an account may have no more leaf nodes."""
-        return 0 <= account.limits.leafnodes_max <= account.leafs
+        return account.leafs_over(1) > 0
 
     # ---- the end
+
+    def turn_away(self, leaf: Leaf) -> None:
+        """Close a connection that its account has no room for."""
+        text = "maximum account active connections exceeded"
+        self.refuse(leaf, text, "Maximum Account Connections Exceeded")
 
     def refuse(self, leaf: Leaf, text: str, reason: str, delay_ns: int = 0) -> None:
         """Say what is wrong, and close."""

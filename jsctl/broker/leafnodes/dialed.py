@@ -130,8 +130,7 @@ def _confirmed(
     account = leaf.account
     assert account is not None
     if connections.is_full(account):
-        text = "maximum account active connections exceeded"
-        connections.refuse(leaf, text, "Maximum Account LeafConnections Exceeded")
+        connections.turn_away(leaf)
         return
     if leaf.cluster and connections.has_cluster(account, leaf.cluster):
         connections.loop(leaf, tell=True)

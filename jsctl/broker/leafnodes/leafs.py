@@ -78,6 +78,7 @@ class Leafs(LinkDoor[Leaf]):
         """A server's, as it is configured."""
         routing = LeafRouting(router)
         router.watchers.append(routing)
+        router.remapped.append(routing.remapped)
         name = "" if options.no_system_account else system_account(options)
         remotes = Remotes(settings, jitter, name)
         closed: deque[LeafFacts] = deque(maxlen=options.client.closed_clients_max)
@@ -90,8 +91,8 @@ class Leafs(LinkDoor[Leaf]):
         self.tick(now_ns)
 
     def change_options(self, options: Options, settings: LeafSettings, now_ns: int) -> None:
-        """Take a changed configuration: remotes that are not in it, or switched off, go; who may
-        not be here any more goes; all others follow their permissions."""
+        """Take a changed configuration: remotes that are not in it, or switched off, go. What a
+        leaf node may do here was settled when it logged in, as in nats-server."""
         connections = self.connections
         connections.settings = connections.remotes.settings = settings
         self._lane.forget()
@@ -148,7 +149,7 @@ class Leafs(LinkDoor[Leaf]):
         if remote is not None:
             leaf.alive.deadline_ns = now_ns + remote.options.first_info_ns
         elif connections.handshakes > HANDSHAKES_MAX:
-            connections.close(leaf, "Maximum LeafConnections Exceeded")
+            connections.close(leaf, "Maximum Connections Exceeded")
         else:
             accepted.greet(connections, leaf)
 
@@ -190,6 +191,11 @@ class Leafs(LinkDoor[Leaf]):
         for leaf in found:
             self.connections.close(leaf, reason)
         return bool(found)
+
+    def make_room(self, account: Account) -> None:
+        """Close the youngest of an account that has too many."""
+        for leaf in self.connections.of_account(account)[::-1][: account.leafs_over()]:
+            self.connections.turn_away(leaf)
 
     def pending(self, conn: int, unsent_bytes: int) -> None:
         """What the edge still has to send crossed a watermark."""

@@ -141,6 +141,11 @@ class LeafRouting:
             if self._is_told(link, sub):
                 self._count(link, (sub.subject, sub.queue), step)
 
+    def remapped(self, account: Account) -> None:
+        """What is mapped is wanted from the other sides."""
+        for link in self.links_of(account):
+            self.tell_again(link)
+
     def _count(self, link: LeafLink, key: Key, step: int) -> None:
         before = link.told.get(key, 0)
         now = max(before + step, 0)

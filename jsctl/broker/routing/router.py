@@ -5,7 +5,7 @@ broker's own parts with `publish` and `publish_batch`. What comes of it is colle
 connection (`flush`) and captured messages per sink (`take_dirty`). A turn sets `now_ns` first.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import repeat
 from operator import is_
 from typing import TYPE_CHECKING, Protocol
@@ -90,6 +90,8 @@ class Router:
         self.watchers: list[InterestWatcher] = []
         """Leaf nodes and hubs, and other clusters; none of them while there can be none."""
         self.followers: list[AccountFollower] = [self.routes]
+        self.remapped: list[Callable[[Account], None]] = []
+        """Who has to know of accounts with other subject mappings than they had."""
         self.services = AccountServices(accounts, self.unsubscribe)
         self.slow: list[tuple[Outbound, str]] = []
         self.slow_consumers = 0
@@ -138,6 +140,10 @@ class Router:
         self.services.follow(changes)
         self.imports.install()
         for change in changes:
+            before = change.before
+            if before is not None and before.mappings != change.account.options.mappings:
+                for remapped in self.remapped:
+                    remapped(change.account)
             for follower in self.followers:
                 if change.kind is AccountChangeKind.ADDED:
                     follower.account_added(change.account)

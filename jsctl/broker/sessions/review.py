@@ -11,7 +11,12 @@ from collections.abc import Iterable, Sequence
 from jsctl.broker.accounts.auth import Check, ClientIdentity, authenticate
 from jsctl.broker.accounts.permissions import Permissions
 from jsctl.broker.interest.targets import Subscription
-from jsctl.broker.sessions.session import AUTH_FAILURE, AUTH_VIOLATION, ClientSession
+from jsctl.broker.sessions.session import (
+    ACCOUNT_FULL,
+    AUTH_FAILURE,
+    AUTH_VIOLATION,
+    ClientSession,
+)
 from jsctl.broker.turn import LogLevel, LogLine, Verify
 
 MOVED = "Client Closed"
@@ -137,11 +142,8 @@ def _shown(sub: Subscription) -> bytes:
 def _enforce_limits(session: ClientSession) -> None:
     """Close a client that its account has no room for any more."""
     limits = session.account.limits
-    if 0 <= limits.connections_max < session.account.connections:
-        session.close(
-            "Maximum Account Connections Exceeded",
-            b"maximum account active connections exceeded",
-        )
+    if session.account.connections_over(session.account.leafs):
+        session.close(*ACCOUNT_FULL)
     elif 0 <= limits.subscriptions_max < len(session.subscriptions):
         session.close("Maximum Subscriptions Exceeded", b"maximum subscriptions exceeded")
 

@@ -55,6 +55,11 @@ DENIED = SublistResult((), ())
 
 AUTH_VIOLATION = b"Authorization Violation"
 AUTH_FAILURE = "Authentication Failure"
+ACCOUNT_FULL = (
+    "Maximum Account Connections Exceeded",
+    b"maximum account active connections exceeded",
+)
+"""Why a client is closed that its account has no room for, and what it is told."""
 
 
 class ClientSession(ClientPeer):
@@ -300,12 +305,8 @@ class ClientSession(ClientPeer):
         if self.authorized:
             self.account.connections -= 1
             self.authorized = False
-        maximum = identity.account.limits.connections_max
-        if 0 <= maximum <= identity.account.connections:
-            self.close(
-                "Maximum Account Connections Exceeded",
-                b"maximum account active connections exceeded",
-            )
+        if identity.account.connections_over(1 + identity.account.leafs):
+            self.close(*ACCOUNT_FULL)
             return False
         self.account, self.identity = identity.account, identity
         self.account.connections += 1

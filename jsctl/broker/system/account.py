@@ -16,6 +16,8 @@ from jsctl.broker.routing.trace import Trace
 from jsctl.broker.sessions.last_line import client_of
 from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.system.client_events import ClientEvents
+from jsctl.broker.system.client_orders import make_room
+from jsctl.broker.system.far_accounts import FarAccounts
 from jsctl.broker.system.imports import SERVED_HERE_ONLY, import_jetstream, import_services
 from jsctl.broker.system.outlet import EventOutlet
 from jsctl.broker.system.schedule import EventSchedule
@@ -70,6 +72,9 @@ class SystemAccount:
         if self._system is not None:
             inbox = f"$SYS._INBOX_{outlet.server_id}."
             self._counts = SubscriberCounts(server.router, self._system, inbox.encode())
+        self._far: FarAccounts | None = None
+        if self._system is not None and (server.links or server.gates or server.leafs):
+            self._far = FarAccounts(server.router, self._system, outlet.server_id)
         schedule = EventSchedule.starting(now_ns)
         self._clients = ClientEvents(server.sessions, server.tallies, outlet, schedule)
         self._service: SystemService | None = None
@@ -99,6 +104,8 @@ class SystemAccount:
                 import_jetstream(router, self._system)
         if self._counts is not None:
             self._counts.listen()
+        if self._far is not None:
+            self._far.follow()
         for subject in sorted(SERVED_HERE_ONLY):
             router.subscribe_everywhere(subject.encode(), self)
 
@@ -108,18 +115,15 @@ class SystemAccount:
         """Clients that came and went, statistics, numbers of connections."""
         if now_ns >= self._count_due_ns:
             self._count_due_ns = now_ns + COUNT_NS
-            tallies, leafs = self._server.tallies, self._server.leafs
-            tallies.links.follow(self._server.router.routes, now_ns)
-            if leafs is not None:
-                tallies.leafs.follow(leafs.links(), now_ns)
-            if self._server.gates is not None:
-                tallies.gates.follow(self._server.gates.links(), now_ns)
+            self._count_links(now_ns)
         for event in self._clients.look(now_ns):
             self._loaded().client_event(event)
         leafs = self._server.leafs
         for one in leafs.take_events() if leafs is not None else ():
             if self._clients.leaf(one, now_ns):
                 self._loaded().leaf_event(one)
+        if self._far is not None and self._far.tick(now_ns):
+            self._clients.schedule.news(now_ns)
         if self._clients.schedule.take_statsz(now_ns) and self._outlet.wanted_of_server("STATSZ"):
             self._loaded().stats()
         for name in self._clients.accounts_to_tell(now_ns):
@@ -127,13 +131,23 @@ class SystemAccount:
         if self._counts is not None:
             self._counts.tick(now_ns)
 
+    def _count_links(self, now_ns: int) -> None:
+        tallies, leafs = self._server.tallies, self._server.leafs
+        tallies.links.follow(self._server.router.routes, now_ns)
+        if leafs is not None:
+            tallies.leafs.follow(leafs.links(), now_ns)
+        if self._server.gates is not None:
+            tallies.gates.follow(self._server.gates.links(), now_ns)
+
     def next_due_ns(self) -> int | None:
         """When `tick` has something to do."""
         if self._system is None:
             return None
-        due = self._clients.schedule.deadline_ns()
-        counts = self._counts.next_due_ns() if self._counts is not None else None
-        return due if counts is None else min(due, counts)
+        due = [self._clients.schedule.deadline_ns()]
+        for part in (self._counts, self._far):
+            if part is not None and (part_ns := part.next_due_ns()) is not None:
+                due.append(part_ns)
+        return min(due)
 
     @property
     def expecting(self) -> bool:
@@ -148,7 +162,7 @@ class SystemAccount:
 
     def jetstream_changed(self, now_ns: int) -> None:
         """Assets or leaders are not what they were: statistics tell that soon."""
-        self._clients.schedule.jetstream_changed(now_ns)
+        self._clients.schedule.news(now_ns)
 
     def tell(self, traces: list[Trace]) -> None:
         """Messages were traced."""
@@ -156,7 +170,9 @@ class SystemAccount:
             self._loaded().traced(traces)
 
     def reloaded(self) -> None:
-        """What the server tells of itself may have changed."""
+        """What the server tells of itself may have changed, and what it has to hear."""
+        if self._far is not None:
+            self._far.follow()
         if self._outlet.wanted_of_server("STATSZ"):
             self._loaded().stats()
 
@@ -181,10 +197,18 @@ class SystemAccount:
         if isinstance(sink.owner, SubscriberCounts):
             sink.owner.take(sink)
             return
+        if isinstance(sink.owner, FarAccounts):
+            self._hear_far(sink.owner, sink)
+            return
         account, line = sink.account, self._server.line
         for captured in sink.take():
             if account is not None:
                 line.run(client_of(captured[4]), self._loaded().serve, account, captured)
+
+    def _hear_far(self, far: FarAccounts, sink: Sink) -> None:
+        """Other servers tell what accounts have there: who is too many now has to go."""
+        for account in far.take(sink):
+            make_room(self._server, account)
 
     def take_reload(self) -> bool:
         """Whether somebody asked for a reload since the last call."""

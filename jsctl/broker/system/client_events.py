@@ -49,7 +49,6 @@ class ClientEvents:
     sessions: Sessions
     tallies: Tallies
     outlet: EventOutlet
-    """Of clients of its system account nothing is told."""
     schedule: EventSchedule
     _new: list[ClientSession] = field(default_factory=list)
     _slow: list[ClientSession] = field(default_factory=list)
@@ -96,8 +95,6 @@ class ClientEvents:
 
     def _came(self, session: ClientSession, now_ns: int) -> None:
         account = session.account.name
-        if account == self.outlet.system:
-            return
         self.schedule.account_changed(account, now_ns)
         if self.outlet.wanted(f"$SYS.ACCOUNT.{account}.CONNECT"):
             self._note(ClientEventKind.CONNECTED, session)
@@ -106,8 +103,6 @@ class ClientEvents:
         if session.closing == STALE:
             self.tallies.stale += 1
         account = session.account.name
-        if account == self.outlet.system:
-            return
         if session.connected:
             self.schedule.account_changed(account, now_ns)
         if session.closing in REFUSALS and not session.connected:
@@ -127,8 +122,6 @@ class ClientEvents:
     def leaf(self, event: "LeafEvent", now_ns: int) -> bool:
         """Whether somebody listens to a leaf node, or a hub, that came or went."""
         account = event.facts.account
-        if account == self.outlet.system:
-            return False
         self.schedule.account_changed(account, now_ns)
         kind = "CONNECT" if event.connected else "DISCONNECT"
         return self.outlet.wanted(f"$SYS.ACCOUNT.{account}.{kind}")

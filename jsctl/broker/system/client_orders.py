@@ -1,7 +1,8 @@
-"""What an operator may have done to one connection, by its id."""
+"""What an operator, or a limit, may have done to single connections, by their ids."""
 
+from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.protocol import writer
-from jsctl.broker.sessions.session import ClientSession
+from jsctl.broker.sessions.session import ACCOUNT_FULL, ClientSession
 from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.system.server import ServerParts
 
@@ -20,6 +21,17 @@ def kick(server: ServerParts, cid: int) -> str:
     elif server.leafs is None or not server.leafs.kick(cid, KICKED):
         return "no such client or leafnode id"
     return ""
+
+
+def make_room(server: ServerParts, account: Account) -> None:
+    """Close who is too many in an account, the youngest first: others may be on other servers."""
+    over = account.connections_over()
+    if over:
+        clients = [one for one in server.sessions if one.account is account and one.authorized]
+        for client in sorted(clients, key=lambda one: -one.client_id)[:over]:
+            client.close(*ACCOUNT_FULL)
+    if server.leafs is not None and account.leafs_over():
+        server.leafs.make_room(account)
 
 
 def send_lame_duck(server: ServerParts, cid: int) -> str:

@@ -5,6 +5,7 @@ ordinary account is one of a few services that each account imports; it is answe
 import stands for, restricted to the account that asks.
 """
 
+from base64 import b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from enum import Enum
@@ -234,6 +235,7 @@ class SysServices:
         """Number of local subscriptions that a subject reaches."""
         try:
             document = _document(payload)
+            queue = _group(document.get("queue", ""))
         except DecodeError:
             return None
         account, subject = document.get("acc"), document.get("subject")
@@ -242,7 +244,7 @@ class SysServices:
         stats = accstatz(view, AccountStatzOptions(accounts=(account,))).account_statz
         if not stats:
             return None
-        return SysReply(str(_interested(view, account, subject, "")).encode())
+        return SysReply(str(_interested(view, account, subject, queue)).encode())
 
     def _subscribers(self, view: ServerView, account: str, payload: bytes) -> Outcome:
         """Number of local subscriptions, for `subject` or `subject queue`."""
@@ -330,6 +332,16 @@ def _document(payload: bytes) -> dict[str, object]:
         f"json: cannot unmarshal {kind_of(document)} into Go value of type"
         " server.EventFilterOptions"
     )
+
+
+def _group(said: object) -> str:
+    """The name of a queue group, which is told in base64. Raises DecodeError."""
+    if not isinstance(said, str):
+        raise DecodeError("a queue group is text")
+    try:
+        return b64decode(said, validate=True).decode("utf-8", "replace")
+    except ValueError as error:
+        raise DecodeError(str(error)) from None
 
 
 def _fill(kind: type[T], document: Mapping[str, object]) -> T:

@@ -29,7 +29,7 @@ class EventSchedule:
         """The schedule of a server that starts now."""
         return EventSchedule(now_ns + STATSZ_FIRST_NS)
 
-    def jetstream_changed(self, now_ns: int) -> None:
+    def news(self, now_ns: int) -> None:
         """Others should know soon."""
         rate_ns = min(STATSZ_RATE_NS, self._pause_ns)
         self.statsz_due_ns = min(self.statsz_due_ns, max(now_ns, self._last_statsz_ns + rate_ns))

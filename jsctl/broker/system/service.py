@@ -154,11 +154,12 @@ class SystemService:
 
     def _count_everywhere(self, account: Namespace, payload: bytes, reply: bytes) -> bool:
         """Have all servers count; False when this one can tell alone."""
-        links, counts = self._server.links, self._counts
+        links, gates, counts = self._server.links, self._server.gates, self._counts
         others = len(links.mesh.peers()) if links is not None else 0
-        if not others or counts is None or not reply or len(payload.split()) != 1:
+        far, words = gates is not None and bool(gates.links()), payload.split()
+        if not (others or far) or counts is None or not reply or not words:
             return False
-        counts.ask(account, payload, reply, others + 1)
+        counts.ask(account, words, reply, None if far else others + 1)
         return True
 
     def _answer(self, account: Namespace, reply: bytes, outcome: Outcome) -> None:

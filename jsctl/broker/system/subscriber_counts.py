@@ -1,5 +1,8 @@
-"""`$SYS.DEBUG.SUBSCRIBERS` in a cluster: every server counts its own, one adds up."""
+"""`$SYS.DEBUG.SUBSCRIBERS` in a cluster and a super-cluster: every server counts its own, one adds
+up."""
 
+from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import field
 
 from jsctl.api.codec import dumps
@@ -12,6 +15,8 @@ from jsctl.dataclass import dataclass
 COUNT_SUBJECT = b"$SYS.REQ.ACCOUNT.NSUBS"
 WAIT_NS = 250 * MILLISECOND_NS
 """Servers without a client of the account do not answer."""
+FAR_WAIT_NS = 500 * MILLISECOND_NS
+"""The same where other clusters have some: nobody knows how many answer."""
 OPEN_MAX = 1_000
 """Questions under way; one more is answered with nothing."""
 
@@ -20,7 +25,7 @@ OPEN_MAX = 1_000
 class _OpenCount:
     account: Namespace
     reply: bytes
-    expected: int
+    expected: int | None
     until_ns: int
     total: int = 0
     answers: int = 0
@@ -41,15 +46,20 @@ class SubscriberCounts:
         """Be ready for answers."""
         self.router.subscribe(self.system, self.inbox + b"*", Sink(self, self.system))
 
-    def ask(self, account: Namespace, payload: bytes, reply: bytes, servers: int) -> None:
-        """Count the subscriptions of an account that a subject reaches, on `servers` servers."""
+    def ask(
+        self, account: Namespace, words: Sequence[bytes], reply: bytes, servers: int | None
+    ) -> None:
+        """Count the subscriptions of an account that a subject reaches, those of one queue group if
+        there is a second word, on `servers` servers; None: on those that answer in time."""
         if len(self._open) >= OPEN_MAX:
             return
         self._next += 1
         inbox = b"%s%d" % (self.inbox, self._next)
-        until_ns = self.router.now_ns + WAIT_NS
+        until_ns = self.router.now_ns + (FAR_WAIT_NS if servers is None else WAIT_NS)
         self._open[inbox] = _OpenCount(account, reply, servers, until_ns)
-        body = {"acc": account.name, "subject": payload.decode("utf-8", "replace").strip()}
+        body = {"acc": account.name, "subject": words[0].decode("utf-8", "replace")}
+        if len(words) > 1:
+            body["queue"] = b64encode(words[1]).decode()
         self.router.publish(self.system, COUNT_SUBJECT, dumps(body), reply=inbox)
 
     def take(self, sink: Sink) -> None:
@@ -60,7 +70,7 @@ class SubscriberCounts:
                 continue
             open_.answers += 1
             open_.total += int(payload) if payload.isdigit() else 0
-            if open_.answers >= open_.expected:
+            if open_.expected is not None and open_.answers >= open_.expected:
                 self._finish(subject)
 
     def tick(self, now_ns: int) -> None:

@@ -105,7 +105,15 @@ def test_clients_that_come_and_go(play: NodePlay, system: PlayClient) -> None:
     assert [one["conns"] for one in system.heard("$SYS.ACCOUNT.A.SERVER.CONNS")] == [1, 0]
     play.run(31)
     assert len(system.heard("$SYS.ACCOUNT.A.SERVER.CONNS")) == 2
-    assert not system.heard("$SYS.ACCOUNT.$SYS")
+
+
+def test_operators_are_told_of_other_operators(play: NodePlay, system: PlayClient) -> None:
+    system.subscribe("$SYS.ACCOUNT.>")
+    play.hang_up(play.connect("sys"))
+    play.run(0.1)
+    told = [subject.removeprefix("$SYS.ACCOUNT.$SYS.") for subject, *_ in system.messages]
+    assert sorted({*told}) == ["CONNECT", "DISCONNECT", "SERVER.CONNS"]
+    assert [one["conns"] for one in system.heard("$SYS.ACCOUNT.$SYS.SERVER")][-1] == 1
 
 
 def test_clients_that_take_their_time(play: NodePlay, system: PlayClient) -> None:
@@ -218,3 +226,16 @@ def test_without_a_system_account() -> None:
     play.run(1)
     assert client.request("$SYS.REQ.ACCOUNT.PING.CONNZ") == []
     assert play.get("/varz")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("queue", "count"),
+    [('"Zw=="', [b"1"]), ('""', [b"2"]), ('"eA=="', [b"0"]), ('"?"', []), ("7", [])],
+)
+def test_a_queue_group_is_told_in_base64(
+    play: NodePlay, system: PlayClient, queue: str, count: list[bytes]
+) -> None:
+    client = play.connect("a")
+    client.send(b"SUB foo g 1\r\nSUB foo 2\r\n")
+    body = f'{{"acc":"A","subject":"foo","queue":{queue}}}'
+    assert system.request("$SYS.REQ.ACCOUNT.NSUBS", body.encode()) == count

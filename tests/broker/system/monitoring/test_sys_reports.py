@@ -332,7 +332,7 @@ def test_statistics_become_rarer() -> None:
         assert schedule.take_statsz(now_ns) and not schedule.take_statsz(now_ns)
         times.append(now_ns / SECOND)
     assert times == [0.25, 0.75, 1.75, 3.75, 7.75, 15.75, 25.75, 35.75]
-    schedule.jetstream_changed(now_ns + 1)
+    schedule.news(now_ns + 1)
     assert schedule.deadline_ns() == now_ns + SECOND
 
 
