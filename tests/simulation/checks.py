@@ -170,7 +170,7 @@ class Checker:
         known = machine.log.groups.get(group.name)
         begun = 0 if known is None else known.last
         if begun < FOUNDING_ENTRIES and raft.members.voters == (raft.me,):
-            self._founded_again(self.history(group.name))
+            self._founded_again(self.history(group.name), raft.base_index)
         if known is None or is_memory(group.name) or raft.standing.kind is not StandingKind.WHOLE:
             return
         if raft.term < known.term or (raft.term == known.term and raft.vote != known.vote):
@@ -183,12 +183,13 @@ class Checker:
             raise Violation(f"{machine.name} starts {group.name} with another entry {last}")
 
     @staticmethod
-    def _founded_again(known: History) -> None:
+    def _founded_again(known: History, kept: int) -> None:
         """A crash may take the founding of a group on its only server, or the end of it, if
-        nothing came behind it: it is founded again then, as the assignment is by now."""
-        if len(known.entries) <= FOUNDING_ENTRIES:
-            known.entries.clear()
-            known.snapshots.clear()
+        nothing came behind it: it is founded again then, as the assignment is by now. What its
+        state holds already, so many entries, stays."""
+        if kept < len(known.entries) <= FOUNDING_ENTRIES:
+            del known.entries[kept:]
+            known.snapshots = {at: state for at, state in known.snapshots.items() if at <= kept}
             known.leaders.clear()
             known.books = known.consumer = None
 
