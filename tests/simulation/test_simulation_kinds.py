@@ -38,6 +38,7 @@ FOUND = [
     (draw_kinds, 88002, 3),
     # A stream's leader did not know yet of a consumer, and let go of what was for it.
     (draw_turmoil, 96000010, 5),
+    # What stood in a state was not founded again.
     (draw_turmoil, 150000037, 5),
 ]
 """(drawing, seed, servers)"""
