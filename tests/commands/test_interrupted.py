@@ -241,8 +241,8 @@ def test_an_interrupt_that_was_forgotten_is_told_again(monkeypatch: pytest.Monke
     async def forgetful() -> int | None:
         signal.raise_signal(signal.SIGINT)
         with suppress(asyncio.CancelledError):
-            await asyncio.sleep(END_S)
-        await asyncio.sleep(END_S)
+            await asyncio.Event().wait()
+        await asyncio.Event().wait()
         return None
 
     with pytest.raises(KeyboardInterrupt):
@@ -253,7 +253,7 @@ def test_what_a_command_makes_of_an_interrupt_counts() -> None:
     async def reported() -> int | None:
         signal.raise_signal(signal.SIGINT)
         with suppress(asyncio.CancelledError):
-            await asyncio.sleep(END_S)
+            await asyncio.Event().wait()
         return 3
 
     assert finished(reported()) == 3
