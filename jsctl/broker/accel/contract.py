@@ -178,3 +178,13 @@ class ColumnLoops(Protocol):
         form: tuple[bytes, bytes],
         /,
     ) -> bytes: ...
+
+    def ack_each(
+        self,
+        replies: list[bytes],
+        first_seq: int,
+        verb: bytes,
+        infixes: list[bytes],
+        form: tuple[bytes, bytes],
+        /,
+    ) -> list[bytes]: ...
