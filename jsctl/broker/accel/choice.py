@@ -1,9 +1,10 @@
 """Which twin runs: the compiled one where it was built, unless the environment says otherwise."""
 
 import os
+import sys
 from functools import cache
 
-from jsctl.broker.accel.contract import ColumnLoops, TableType
+from jsctl.broker.accel.contract import ColumnLoops, SocketLoops, TableType
 from jsctl.dataclass import dataclass
 
 PURE_VARIABLE = "JSCTL_PURE"
@@ -43,6 +44,17 @@ def chosen() -> Twin:
     if os.environ.get(PURE_VARIABLE, "0") not in ("", "0"):
         return interpreted()
     return compiled() or interpreted()
+
+
+def socket_loops() -> SocketLoops | None:
+    """The compiled ones, where they are and are to be used; they are for Linux."""
+    if sys.platform != "linux" or chosen() is interpreted():
+        return None
+    try:
+        from jsctl.broker.accel import _sockets
+    except ImportError:
+        return None
+    return _sockets
 
 
 @cache
