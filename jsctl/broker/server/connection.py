@@ -201,6 +201,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._timer is not None and not self._closing:
             self._timer.cancel()
             self._timer = None
+            self._to_send = 0
 
     # What the edge calls.
 

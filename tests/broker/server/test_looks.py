@@ -17,6 +17,7 @@ from jsctl.broker.accel.choice import PURE_VARIABLE, compiled, socket_loops
 from jsctl.broker.options import Options
 from jsctl.broker.server.connection import READ_ERROR, Connection
 from jsctl.broker.server.looks import Looks, made_looks
+from jsctl.broker.turn import ConnKind
 from tests.broker.server.harness import LOCAL, LineClient, Running, looking, running
 from tests.support.waiting import eventually
 
@@ -212,6 +213,43 @@ async def test_who_does_not_keep_up_is_told_to_the_node() -> None:
             return (await told())[-1] <= 1_000
 
         await eventually(keeps_up, "it keeps up again", 30)
+
+
+class SlowTransport(asyncio.Transport):
+    """Keeps all that it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unsent = 0
+        self.aborted = False
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """It is told by hand."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.unsent += len(data)
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+@looking
+async def test_who_falls_behind_again_has_a_whole_deadline_again() -> None:
+    async with running(OPTIONS) as server:
+        transport = SlowTransport()
+        connection = Connection(server.shared, ConnKind.CLIENT)
+        connection.connection_made(transport)
+        connection.write(b"x" * 1000)
+        connection.pause_writing()
+        transport.unsent = 10
+        connection.resume_writing()
+        connection.write(b"x" * 1000)
+        connection.pause_writing()
+        assert not transport.aborted, "there was no time to send the first ten"
+        connection.abort("the test ends")
 
 
 @looking
