@@ -118,7 +118,8 @@ fuzz-lane: install $(SANITIZED) ## the compiled loops with sanitizers: their tes
 	export LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
 		ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc JSCTL_LANE_BUILD=build/sanitized; \
 	$(BIN)/python -m pytest -q -p tests.support.lane_build -p no:xdist tests/broker/accel \
-		tests/broker/sessions/test_lane_twins.py tests/broker/server/test_looks.py \
+		tests/broker/sessions/test_lane_twins.py \
+		tests/broker/sessions/test_lane_crowd.py tests/broker/server/test_looks.py \
 	&& $(BIN)/python -m tests.fuzz --seconds $(SECONDS) --target lane --target lane-tables \
 		--target columns
 

@@ -4,7 +4,7 @@ import os
 import sys
 from functools import cache
 
-from jsctl.broker.accel.contract import ColumnLoops, SocketLoops, TableType
+from jsctl.broker.accel.contract import ColumnLoops, RouteEach, SocketLoops, TableType
 from jsctl.dataclass import dataclass
 
 PURE_VARIABLE = "JSCTL_PURE"
@@ -18,6 +18,8 @@ class Twin:
     name: str
     table: TableType
     columns: ColumnLoops
+    each: RouteEach | None = None
+    """None where it would save nothing."""
 
 
 @cache
@@ -36,7 +38,7 @@ def compiled() -> Twin | None:
         from jsctl.broker.accel import _columns, _lane
     except ImportError:
         return None
-    return Twin("compiled", _lane.Table, _columns)
+    return Twin("compiled", _lane.Table, _columns, _lane.Table.route_each)
 
 
 def chosen() -> Twin:

@@ -120,6 +120,14 @@ class LaneTable(Protocol):
         """Take messages from `position` on. `lot` is the state of the draws (`drawn`)."""
 
 
+Chunk: TypeAlias = tuple[Any, int, bytes]
+"""(origin, its flags, bytes) of a publisher."""
+RouteEach: TypeAlias = Callable[[Any, list[Chunk], int], tuple[list[int], int, Outputs | None]]
+"""Given a table, chunks, and the state of the draws: take chunks from the first on, as long as each
+is one message that `route` would take without a budget. The bytes of headers and payload of each
+that was taken, the state, and the outputs of all. If it raises, nothing was taken."""
+
+
 class TableType(Protocol):
     """Makes tables; verbs end in a blank."""
 

@@ -159,6 +159,14 @@ class Sessions:
             if session.alive.deadline_ns != session.alive.noted_ns:
                 self._note(session)
 
+    def feed_each(
+        self, chunks: Sequence[tuple[int, bytes]], first: int, now_ns: int
+    ) -> tuple[int, int]:
+        """See `Lane.feed_each`; who publishes to a congested target is noted one by one."""
+        if self._congested:
+            return first, len(chunks)
+        return self._lane.feed_each(self._sessions, chunks, first, now_ns)
+
     def secured(self, shown: Sequence[tuple[int, PeerCertificate]]) -> None:
         """Clients have shown who they are."""
         for conn, certificate in shown:
