@@ -266,14 +266,14 @@ class Edge:
                 self._disk.submit(batch)
         if outputs.writes:
             self._connections.write(outputs.writes)
-        for conn, _ in outputs.closes:
-            if (connection := self._connections.by_id.get(conn)) is not None:
-                connection.close()
-        for wanted in outputs.dials:
-            self._spawn(self._dial(wanted))
-        self._perform_rest(outputs)
+        if outputs.closes or outputs.dials:
+            self._close_and_dial(outputs)
+        if outputs.pauses or outputs.resumes:
+            self._hold_and_release(outputs)
+        self._perform_rare(outputs)
         self._relief.turned()
-        self._finish_batch()
+        if self._unfinished is not None:
+            self._finish_batch()
         if brief is not None:
             self._sync_here(brief, asked=bool(outputs.writes))
 
@@ -311,14 +311,17 @@ class Edge:
         by_id = self._connections.by_id
         return [by_id[conn] for conn in conns if conn in by_id]
 
-    def _perform_rest(self, outputs: TurnOutputs) -> None:
-        if outputs.pauses:
-            for connection in self._known(outputs.pauses):
-                connection.pause_reading()
-        if outputs.resumes:
-            for connection in self._known(outputs.resumes):
-                connection.resume_reading()
-        self._perform_rare(outputs)
+    def _close_and_dial(self, outputs: TurnOutputs) -> None:
+        for connection in self._known([conn for conn, _ in outputs.closes]):
+            connection.close()
+        for wanted in outputs.dials:
+            self._spawn(self._dial(wanted))
+
+    def _hold_and_release(self, outputs: TurnOutputs) -> None:
+        for connection in self._known(outputs.pauses):
+            connection.pause_reading()
+        for connection in self._known(outputs.resumes):
+            connection.resume_reading()
 
     def _perform_rare(self, outputs: TurnOutputs) -> None:
         for request in outputs.verifies:
