@@ -15,8 +15,7 @@ from jsctl.broker.server.certificates import Certificates, current_context
 from jsctl.broker.server.connection import TLS_FAILED, Connection, Connections
 from jsctl.broker.server.disk_worker import DiskWorker
 from jsctl.broker.server.files import Addresses
-from jsctl.broker.server.interfaces import reached_at
-from jsctl.broker.server.listener import Listener
+from jsctl.broker.server.listener import Listener, reached_at
 from jsctl.broker.server.logfile import ServerLog
 from jsctl.broker.server.looks import Looks
 from jsctl.broker.server.monitor import Monitor
