@@ -12,7 +12,7 @@ STAMP := $(VENV)/.installed
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
-LANE := jsctl/broker/accel/_lane.c jsctl/broker/accel/_columns.c
+LANE := jsctl/broker/accel/_lane.c jsctl/broker/accel/_columns.c jsctl/broker/accel/_sockets.c
 
 $(STAMP): pyproject.toml constraints.txt $(LANE)
 	@command -v $(PYTHON) >/dev/null || { echo "python3 (3.11 or newer) is needed"; exit 1; }
@@ -129,6 +129,7 @@ fuzz-lane: install $(SANITIZED) ## the compiled loops with sanitizers: their tes
 		ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc JSCTL_LANE_BUILD=build/sanitized; \
 	$(BIN)/python -m pytest -q -p tests.support.lane_build -p no:xdist tests/broker/accel \
 		tests/broker/sessions/test_lane_twins.py \
+		tests/broker/sessions/test_lane_crowd.py tests/broker/server/test_looks.py \
 	&& $(BIN)/python -m tests.fuzz --seconds $(SECONDS) --target lane --target lane-tables \
 		--target columns
 

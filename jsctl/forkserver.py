@@ -34,6 +34,7 @@ LATE = (
     "jsctl.broker.node",
     "jsctl.broker.accel._columns",
     "jsctl.broker.accel._lane",
+    "jsctl.broker.accel._sockets",
     "jsctl.broker.routing.setup",
     "jsctl.broker.store.disk",
     "encodings.idna",

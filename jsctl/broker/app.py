@@ -25,7 +25,7 @@ from jsctl.broker.machine import allow_many_connections
 from jsctl.broker.options import COMPATIBLE_VERSION, Options
 from jsctl.broker.ports import Disk
 from jsctl.broker.server import signals
-from jsctl.broker.server.connection import Looks
+from jsctl.broker.server.looks import made_looks
 from jsctl.broker.server.no_disk import NoDisk
 from jsctl.broker.server.tls import dialing_context, server_context
 from jsctl.broker.server.turns import NodeLike
@@ -89,7 +89,7 @@ def _dispatch(parsed: Parsed, make_node: NodeMaker, leave: Leave) -> int:
     if errors:
         raise ConfigErrors(errors)
     allow_many_connections()
-    looks = Looks()
+    looks = made_looks()
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(looks)) as runner:
         server = Server(options, partial(_read_again, parsed), make_node, leave, looks)
         return runner.run(server.run())

@@ -25,11 +25,11 @@ from jsctl.broker.errors import BrokerError, ConfigError, ConfigErrors, Damaged
 from jsctl.broker.machine import complete, keep_limits, new_server_id, store_path, with_limits
 from jsctl.broker.options import COMPATIBLE_API_LEVEL, COMPATIBLE_VERSION, Options
 from jsctl.broker.server import signals
-from jsctl.broker.server.connection import Looks
 from jsctl.broker.server.edge import Edge
 from jsctl.broker.server.files import RunFiles
 from jsctl.broker.server.listener import Listener, bind_all
 from jsctl.broker.server.logfile import LoopMessages, ServerLog
+from jsctl.broker.server.looks import Looks
 from jsctl.broker.server.process import keep_memory
 from jsctl.broker.server.turns import NodeLike
 from jsctl.broker.turn import LogLevel

@@ -102,6 +102,8 @@ class Columns(Target):
         written_and_read(batch, parts[0], seq, -seq)
         replies = [one[1] for one in batch if one[1]]
         same(lambda loops: loops.ack_lines(replies, seq, b"MSG ", b" 1 ", (b"{", b"}")))
+        infixes = [one[0] for one in batch if one[1]]
+        same(lambda loops: loops.ack_each(replies, seq, b"MSG ", infixes, (b"{", b"}")))
 
 
 TARGETS = (Lane, LaneTables, Columns)

@@ -18,9 +18,9 @@ from jsctl.broker.node import Node
 from jsctl.broker.options import Options
 from jsctl.broker.pieces import Piece
 from jsctl.broker.ports import Disk, File
-from jsctl.broker.server.connection import Looks
 from jsctl.broker.server.edge import Edge
 from jsctl.broker.server.logfile import ServerLog
+from jsctl.broker.server.looks import Looks
 from jsctl.broker.server.turns import NodeLike
 from tests.support.faulty_broker import FaultyDisk
 

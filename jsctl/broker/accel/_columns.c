@@ -505,32 +505,55 @@ static int decimals(uint64_t value) {
     return count;
 }
 
+/* What all acknowledgements of a run share: verb, infix, head, tail; `around` bounds what one of
+ * them takes beside its reply, or beside that and its own infix. */
+typedef struct {
+    Text words[4];
+    Py_ssize_t around;
+} AckForm;
+
+static const Text line_end = {"\r\n", 2};
+
+static int form_set(AckForm *form, PyObject *const given[4]) {
+    form->around = 2 * DIGITS_MAX + 2 * line_end.size;
+    for (int one = 0; one < 4; one++) {
+        form->words[one] = (Text){"", 0};
+        if (given[one] != NULL && text_of(given[one], &form->words[one]) < 0) return -1;
+        if (form->words[one].size > SUBJECT_BYTES_MAX) {
+            PyErr_SetString(PyExc_ValueError, "an acknowledgement is too long");
+            return -1;
+        }
+        form->around += form->words[one].size;
+    }
+    return 0;
+}
+
+/* Words one into room for it; the place behind it. */
+static char *ack_put(char *to, const AckForm *form, Text reply, Text infix, uint64_t seq) {
+    const Text *words = form->words;
+    to = put(put(put(to, words[0]), reply), infix);
+    to = put_decimal(to, (uint64_t)(words[2].size + words[3].size + decimals(seq)));
+    to = put(put_decimal(put(put(to, line_end), words[2]), seq), words[3]);
+    return put(to, line_end);
+}
+
 /* ack_lines(replies, first_seq, verb, infix, (head, tail)) */
 static PyObject *ack_lines(PyObject *module, PyObject *args) {
     (void)module;
-    static const Text line_end = {"\r\n", 2};
     PyObject *replies, *given[4];
     unsigned long long seq;
-    Text words[4]; /* verb, infix, head, tail */
+    AckForm form;
     if (!PyArg_ParseTuple(args, "O!KSS(SS):ack_lines", &PyList_Type, &replies, &seq, &given[0],
-                          &given[1], &given[2], &given[3]))
+                          &given[1], &given[2], &given[3]) ||
+        form_set(&form, given) < 0)
         return NULL;
-    Py_ssize_t around = 2 * DIGITS_MAX + 2 * line_end.size;
-    for (int one = 0; one < 4; one++) {
-        if (text_of(given[one], &words[one]) < 0) return NULL;
-        if (words[one].size > SUBJECT_BYTES_MAX) {
-            PyErr_SetString(PyExc_ValueError, "an acknowledgement is too long");
-            return NULL;
-        }
-        around += words[one].size;
-    }
     Py_ssize_t count = PyList_Size(replies), total = list_bytes(replies, BYTES_MAX);
     if (total < 0) return NULL;
-    if (total > BYTES_MAX || count > (BYTES_MAX - total) / around) {
+    if (total > BYTES_MAX || count > (BYTES_MAX - total) / form.around) {
         PyErr_SetString(PyExc_ValueError, "too many acknowledgements");
         return NULL;
     }
-    char *lines = PyMem_Malloc((size_t)(total + count * around) + 1), *to = lines;
+    char *lines = PyMem_Malloc((size_t)(total + count * form.around) + 1), *to = lines;
     if (lines == NULL) return PyErr_NoMemory();
     for (Py_ssize_t at = 0; at < count; at++, seq++) {
         Text reply;
@@ -538,14 +561,69 @@ static PyObject *ack_lines(PyObject *module, PyObject *args) {
             PyMem_Free(lines);
             return NULL;
         }
-        to = put(put(put(to, words[0]), reply), words[1]);
-        to = put_decimal(to, (uint64_t)(words[2].size + words[3].size + decimals(seq)));
-        to = put(put_decimal(put(put(to, line_end), words[2]), seq), words[3]);
-        to = put(to, line_end);
+        to = ack_put(to, &form, reply, form.words[1], seq);
     }
     PyObject *made = PyBytes_FromStringAndSize(lines, to - lines);
     PyMem_Free(lines);
     return made;
+}
+
+/* The longest of what two lists of bytes have in a row; -1 with an error set. */
+static Py_ssize_t rows_longest(PyObject *left, PyObject *right) {
+    Py_ssize_t longest = 0, count = PyList_Size(left);
+    if (PyList_Size(right) != count) {
+        PyErr_SetString(PyExc_ValueError, "each acknowledgement has one reply and one infix");
+        return -1;
+    }
+    for (Py_ssize_t at = 0; at < count; at++) {
+        Text one, other;
+        if (text_of(PyList_GetItem(left, at), &one) < 0) return -1;
+        if (text_of(PyList_GetItem(right, at), &other) < 0) return -1;
+        if (one.size > BYTES_MAX || other.size > BYTES_MAX) {
+            PyErr_SetString(PyExc_ValueError, "an acknowledgement is too long");
+            return -1;
+        }
+        if (one.size + other.size > longest) longest = one.size + other.size;
+    }
+    return longest;
+}
+
+/* ack_each(replies, first_seq, verb, infixes, (head, tail)) */
+static PyObject *ack_each(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *replies, *infixes, *given[4] = {NULL, NULL, NULL, NULL};
+    unsigned long long seq;
+    AckForm form;
+    if (!PyArg_ParseTuple(args, "O!KSO!(SS):ack_each", &PyList_Type, &replies, &seq, &given[0],
+                          &PyList_Type, &infixes, &given[2], &given[3]) ||
+        form_set(&form, given) < 0)
+        return NULL;
+    Py_ssize_t count = PyList_Size(replies), longest = rows_longest(replies, infixes);
+    if (longest < 0) return NULL;
+    PyObject *made = PyList_New(count);
+    char *room = PyMem_Malloc((size_t)(longest + form.around) + 1);
+    if (made == NULL || room == NULL) {
+        if (made != NULL) PyErr_NoMemory();
+        goto failed;
+    }
+    for (Py_ssize_t at = 0; at < count; at++, seq++) {
+        Text reply, infix; /* the lists may have changed: a collection can run any code */
+        if (text_of(PyList_GetItem(replies, at), &reply) < 0) goto failed;
+        if (text_of(PyList_GetItem(infixes, at), &infix) < 0) goto failed;
+        if (reply.size > longest || infix.size > longest - reply.size) {
+            PyErr_SetString(PyExc_RuntimeError, "acknowledgements changed meanwhile");
+            goto failed;
+        }
+        char *end = ack_put(room, &form, reply, infix, seq);
+        PyObject *line = PyBytes_FromStringAndSize(room, end - room);
+        if (line == NULL || PyList_SetItem(made, at, line) < 0) goto failed;
+    }
+    PyMem_Free(room);
+    return made;
+failed:
+    PyMem_Free(room);
+    Py_XDECREF(made);
+    return NULL;
 }
 
 /* -- the module --------------------------------------------------------------------------------- */
@@ -557,6 +635,7 @@ static PyMethodDef functions[] = {
     {"read_ids", read_ids, METH_VARARGS, "The ids of records."},
     {"pack_ids", pack_ids, METH_VARARGS, "Ids as a snapshot has them."},
     {"ack_lines", ack_lines, METH_VARARGS, "Acknowledgements as a client reads them."},
+    {"ack_each", ack_each, METH_VARARGS, "Acknowledgements as a client each reads them."},
     {NULL, NULL, 0, NULL},
 };
 

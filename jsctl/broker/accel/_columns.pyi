@@ -18,3 +18,11 @@ def ack_lines(
     form: tuple[bytes, bytes],
     /,
 ) -> bytes: ...
+def ack_each(
+    replies: list[bytes],
+    first_seq: int,
+    verb: bytes,
+    infixes: list[bytes],
+    form: tuple[bytes, bytes],
+    /,
+) -> list[bytes]: ...

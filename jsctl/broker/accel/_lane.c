@@ -1127,6 +1127,20 @@ static int64_t clamped(PyObject *given) {
     return overflow > 0 ? INT64_MAX : overflow < 0 ? INT64_MIN : number;
 }
 
+/* What a call has made, None without messages. Where it failed, all of it is forgotten. */
+static PyObject *call_end(Table *table, const Call *call, int what) {
+    PyObject *outputs = NULL;
+    if (what != FAILED) outputs = call->count ? outputs_made(table) : Py_NewRef(Py_None);
+    table->state = AT_REST;
+    if (outputs == NULL) {
+        PyObject *type, *value, *trace;
+        PyErr_Fetch(&type, &value, &trace); /* releasing objects may run other code */
+        table_forget(table);
+        PyErr_Restore(type, value, trace);
+    }
+    return outputs;
+}
+
 /* route(data, position, origin, flags, budget, lot) */
 static PyObject *table_route(PyObject *self, PyObject *const *args, Py_ssize_t arg_count) {
     Table *table = (Table *)self;
@@ -1158,19 +1172,59 @@ static PyObject *table_route(PyObject *self, PyObject *const *args, Py_ssize_t a
         if (what != TAKEN) break;
         position = message.end - data;
     }
-    PyObject *outputs = NULL;
-    if (what != FAILED)
-        outputs = call.count ? outputs_made(table) : Py_NewRef(Py_None);
-    table->state = AT_REST;
-    if (outputs == NULL) {
-        PyObject *type, *value, *trace;
-        PyErr_Fetch(&type, &value, &trace); /* releasing objects may run other code */
-        table_forget(table);
-        PyErr_Restore(type, value, trace);
-        return NULL;
-    }
+    PyObject *outputs = call_end(table, &call, what);
+    if (outputs == NULL) return NULL;
     return Py_BuildValue("(nLLLKN)", position, (long long)call.count, (long long)call.size,
                          (long long)call.cost, (unsigned long long)call.lot, outputs);
+}
+
+/* Take what one publisher has sent, if that is one message and nothing else. `row` is kept. */
+static int row_take(Table *table, Call *call, PyObject *row) {
+    char *data;
+    Py_ssize_t size;
+    if (!PyTuple_Check(row) || PyTuple_Size(row) != 3) {
+        PyErr_SetString(PyExc_TypeError, "a row is a publisher, flags and bytes");
+        return FAILED;
+    }
+    long flags = PyLong_AsLong(PyTuple_GetItem(row, 1));
+    if (flags == -1 && PyErr_Occurred()) return FAILED;
+    if (PyBytes_AsStringAndSize(PyTuple_GetItem(row, 2), &data, &size) < 0) return FAILED;
+    call->origin = PyTuple_GetItem(row, 0);
+    call->flags = (int)flags;
+    Message message;
+    if (!message_read(table, data, data + size, call->flags, &message)) return LEFT;
+    return message.end == data + size ? message_take(table, call, &message) : LEFT;
+}
+
+/* route_each(rows, lot) */
+static PyObject *table_route_each(PyObject *self, PyObject *const *args, Py_ssize_t arg_count) {
+    Table *table = (Table *)self;
+    Call call;
+    memset(&call, 0, sizeof call);
+    if (arg_count != 2 || !PyList_Check(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "route_each takes a list and a number");
+        return NULL;
+    }
+    call.lot = PyLong_AsUnsignedLongLong(args[1]);
+    if (PyErr_Occurred() || refuse_unless(table, AT_REST) < 0) return NULL;
+    PyObject *sizes = PyList_New(0);
+    if (sizes == NULL) return NULL;
+    table->state = AT_WORK;
+    int what = TAKEN;
+    for (Py_ssize_t at = 0; what == TAKEN && at < PyList_Size(args[0]); at++) {
+        int64_t before = call.size;
+        PyObject *row = Py_NewRef(PyList_GetItem(args[0], at));
+        what = row_take(table, &call, row);
+        Py_DECREF(row);
+        if (what == TAKEN && !list_take(sizes, PyLong_FromLongLong((long long)(call.size - before))))
+            what = FAILED;
+    }
+    PyObject *outputs = call_end(table, &call, what);
+    if (outputs == NULL) {
+        Py_DECREF(sizes);
+        return NULL;
+    }
+    return Py_BuildValue("(NKN)", sizes, (unsigned long long)call.lot, outputs);
 }
 
 /* -- the module ------------------------------------------------------------------------------- */
@@ -1178,6 +1232,8 @@ static PyObject *table_route(PyObject *self, PyObject *const *args, Py_ssize_t a
 static PyMethodDef table_methods[] = {
     {"route", (PyCFunction)(void (*)(void))table_route, METH_FASTCALL,
      "Take messages from a position on."},
+    {"route_each", (PyCFunction)(void (*)(void))table_route_each, METH_FASTCALL,
+     "Take one message of each of several publishers."},
     {"target", table_target, METH_O, "The number of a peer or sink."},
     {"fan", table_fan, METH_VARARGS, "The number of a fan."},
     {"clear", table_clear, METH_NOARGS, "Forget all subjects, fans and targets."},

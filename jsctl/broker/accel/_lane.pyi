@@ -1,6 +1,6 @@
 from collections.abc import Sequence
 
-from jsctl.broker.accel.contract import Leg, Member, Miss, Passed
+from jsctl.broker.accel.contract import Chunk, Leg, Member, Miss, Outputs, Passed
 
 class Table:
     def __init__(
@@ -27,3 +27,6 @@ class Table:
     def route(
         self, data: bytes, position: int, origin: object, flags: int, budget: int, lot: int
     ) -> Passed: ...
+    def route_each(
+        self, rows: list[Chunk], lot: int, /
+    ) -> tuple[list[int], int, Outputs | None]: ...

@@ -1,9 +1,10 @@
 """Which twin runs: the compiled one where it was built, unless the environment says otherwise."""
 
 import os
+import sys
 from functools import cache
 
-from jsctl.broker.accel.contract import ColumnLoops, TableType
+from jsctl.broker.accel.contract import ColumnLoops, RouteEach, SocketLoops, TableType
 from jsctl.dataclass import dataclass
 
 PURE_VARIABLE = "JSCTL_PURE"
@@ -17,6 +18,8 @@ class Twin:
     name: str
     table: TableType
     columns: ColumnLoops
+    each: RouteEach | None = None
+    """None where it would save nothing."""
 
 
 @cache
@@ -35,7 +38,7 @@ def compiled() -> Twin | None:
         from jsctl.broker.accel import _columns, _lane
     except ImportError:
         return None
-    return Twin("compiled", _lane.Table, _columns)
+    return Twin("compiled", _lane.Table, _columns, _lane.Table.route_each)
 
 
 def chosen() -> Twin:
@@ -43,6 +46,17 @@ def chosen() -> Twin:
     if os.environ.get(PURE_VARIABLE, "0") not in ("", "0"):
         return interpreted()
     return compiled() or interpreted()
+
+
+def socket_loops() -> SocketLoops | None:
+    """The compiled ones, where they are and are to be used; they are for Linux."""
+    if sys.platform != "linux" or chosen() is interpreted():
+        return None
+    try:
+        from jsctl.broker.accel import _sockets
+    except ImportError:
+        return None
+    return _sockets
 
 
 @cache

@@ -230,10 +230,21 @@ def ack_lines(
 ) -> bytes:
     """What a client reads that gets the acknowledgements of messages with sequences from
     `first_seq` on, each to its reply. `form` stands around the sequence."""
+    return b"".join(ack_each(replies, first_seq, verb, [infix] * len(replies), form))
+
+
+def ack_each(
+    replies: Sequence[bytes],
+    first_seq: int,
+    verb: bytes,
+    infixes: Sequence[bytes],
+    form: tuple[bytes, bytes],
+) -> list[bytes]:
+    """The same one by one, for as many clients: `infixes` are those of their subscriptions. Raises
+    ValueError if there are not as many."""
     head, tail = form
     around = len(head) + len(tail)
-    lines = [
+    return [
         b"%b%b%b%d\r\n%b%d%b\r\n" % (verb, reply, infix, around + len(str(seq)), head, seq, tail)
-        for seq, reply in enumerate(replies, first_seq)
+        for seq, (reply, infix) in enumerate(zip(replies, infixes, strict=True), first_seq)
     ]
-    return b"".join(lines)

@@ -120,6 +120,14 @@ class LaneTable(Protocol):
         """Take messages from `position` on. `lot` is the state of the draws (`drawn`)."""
 
 
+Chunk: TypeAlias = tuple[Any, int, bytes]
+"""(origin, its flags, bytes) of a publisher."""
+RouteEach: TypeAlias = Callable[[Any, list[Chunk], int], tuple[list[int], int, Outputs | None]]
+"""Given a table, chunks, and the state of the draws: take chunks from the first on, as long as each
+is one message that `route` would take without a budget. The bytes of headers and payload of each
+that was taken, the state, and the outputs of all. If it raises, nothing was taken."""
+
+
 class TableType(Protocol):
     """Makes tables; verbs end in a blank."""
 
@@ -178,3 +186,45 @@ class ColumnLoops(Protocol):
         form: tuple[bytes, bytes],
         /,
     ) -> bytes: ...
+
+    def ack_each(
+        self,
+        replies: list[bytes],
+        first_seq: int,
+        verb: bytes,
+        infixes: list[bytes],
+        form: tuple[bytes, bytes],
+        /,
+    ) -> list[bytes]: ...
+
+
+Send: TypeAlias = Callable[
+    [list[tuple[int, bytes]], dict[int, int]], Sequence[tuple[int, bytes, int]]
+]
+"""See `sockets.send`."""
+
+
+class SocketLoops(Protocol):
+    """The compiled loops over sockets."""
+
+    def look(
+        self,
+        epoll: int,
+        wait_ms: int,
+        plain: dict[int, int],
+        chunks: list[tuple[int, bytes]],
+        buffer: memoryview,
+        least: int,
+        room: int,
+        /,
+    ) -> tuple[int, list[tuple[int, int]] | None]:
+        """Wait for sockets (-1: until there is one), and do once for each of them what
+        `sockets.read` does, if it is `plain` and has nothing but input: into `buffer`, or its first
+        `least` bytes once `room` bytes are read. What was read goes behind `chunks` as (connection,
+        bytes). Returned is how much that is, and of other sockets (descriptor, what epoll says), 0
+        for those that are broken. Raises what signal handlers raise."""
+
+    def send(
+        self, writes: list[tuple[int, bytes]], direct: dict[int, int], /
+    ) -> Sequence[tuple[int, bytes, int]]:
+        """See `sockets.send`."""

@@ -246,10 +246,11 @@ class JetStream:
         """The turn ends: work for the disk, frames for peers, lines for the log."""
         if self.engine.context.crowds:
             self._crowd(sessions)
-        outputs.disk += self.engine.seal()
+        outputs.disk = self.engine.seal()
         self._frames.send()
-        outputs.logs += self.engine.context.logs
-        self.engine.context.logs.clear()
+        if logs := self.engine.context.logs:
+            outputs.logs += logs
+            logs.clear()
 
     def _crowd(self, sessions: Sessions) -> None:
         """Clients that are far ahead of the log of a stream are not read until it caught up."""

@@ -1,7 +1,7 @@
 """The order of a turn, over sessions, routes, JetStream and the system account."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from jsctl.broker import lazy
 from jsctl.broker.interest.targets import Sink
@@ -37,6 +37,8 @@ else:
     gateways = lazy.module("jsctl.broker.node.gateways", optional=True)
 
 
+STAYING: Final = Stage.STAYING
+"""Members of an enum are found much slower than this, and this one is asked for in each turn."""
 LOOK_NS = 50_000_000
 """How often parts that nothing happened to are looked at, if there are turns."""
 
@@ -142,14 +144,15 @@ class RunningNode:
         self._router.now_ns = now_ns
         if inputs.process is not None:
             self.server.tallies.process = inputs.process
-        self._stirred = self._stirred or _is_rare(inputs)
+        rare = _is_rare(inputs)
+        self._stirred = self._stirred or rare
         jetstream = self.jetstream
         ticks = jetstream.take_early(now_ns, inputs.synced) if jetstream is not None else 0
-        if inputs.disk_failed:
-            self._take_disk_failures(inputs)
-        if inputs.reloaded:
-            self._system.reload_ended(inputs.reloaded[0])
-        self._take_connections(inputs, now_ns)
+        if rare:
+            self._take_news(inputs, now_ns)
+        self._take_input(inputs, now_ns)
+        if self._links is not None:
+            self._follow_links()
         for command in inputs.commands:
             self._command(command, now_ns)
         self._go_on()
@@ -185,24 +188,30 @@ class RunningNode:
             )
             self.server.tallies.failed = "disk failure"
 
-    def _take_connections(self, inputs: TurnInputs, now_ns: int) -> None:
+    def _take_news(self, inputs: TurnInputs, now_ns: int) -> None:
+        """Failures and reloads, connections that are new, and what was found out of others."""
+        self._take_disk_failures(inputs)
+        if inputs.reloaded:
+            self._system.reload_ended(inputs.reloaded[0])
         sessions, run = self._sessions, self._line.run
-        self._line.count += len(inputs.faults)
         for accepted in inputs.accepted:
             run(accepted.conn, self._accept, accepted, now_ns)
         sessions.secured(inputs.secured)
         for conn, ok in inputs.verified:
             run(conn, self._verified, conn, ok)
+
+    def _take_input(self, inputs: TurnInputs, now_ns: int) -> None:
+        if inputs.faults:
+            self._line.count += len(inputs.faults)
         if inputs.pending:
             self._take_pending(inputs)
+        sessions = self._sessions
         for conn in sessions.begin(len(inputs.chunks)):
-            run(conn, sessions.go_on, conn)
+            self._line.run(conn, sessions.go_on, conn)
         if inputs.chunks:
             self._feed(inputs.chunks, now_ns)
         if inputs.closed or inputs.dial_failed:
             self._take_closed(inputs, now_ns)
-        if self._links is not None:
-            self._follow_links()
 
     def _feed(self, chunks: Sequence[tuple[int, bytes]], now_ns: int) -> None:
         """Hand input to whom it is from."""
@@ -300,7 +309,7 @@ class RunningNode:
             self._stirred
             or now_ns >= self._look_ns
             or self._expecting
-            or self._departure.stage is not Stage.STAYING
+            or self._departure.stage is not STAYING
         )
 
     def _tick(self, now_ns: int) -> None:
@@ -355,10 +364,10 @@ class RunningNode:
     # The end of the turn
 
     def _emit(self, outputs: TurnOutputs, now_ns: int) -> None:
-        if self._departure.stage is not Stage.STAYING:
+        if self._departure.stage is not STAYING:
             self._departure.step(now_ns, outputs)
-        if outputs.exit:
-            self._system.shutdown()
+            if outputs.exit:
+                self._system.shutdown()
         if self.jetstream is not None:
             self.jetstream.emit(outputs, self._sessions)
         if self._router.tracing.open:
@@ -371,17 +380,22 @@ class RunningNode:
             outputs.logs += self._protocol_log.take()
         for door in self._doors:
             door.emit(outputs)
-        outputs.logs += self._logs + self._departure.logs
-        outputs.faults += self._line.take()
-        self._logs, self._departure.logs = [], []
-        if self.server.tallies.failed:
-            outputs.exit, outputs.exit_status = self.server.tallies.failed, 1
-        if outputs.exit and self.jetstream is not None:
-            self.jetstream.close()
+        if self._logs or self._departure.logs:
+            outputs.logs += self._logs + self._departure.logs
+            self._logs, self._departure.logs = [], []
+        outputs.faults = self._line.take()
+        if self.server.tallies.failed or outputs.exit:
+            self._end(outputs)
         outputs.reload = self._system.take_reload()
         outputs.deadline_ns = self._deadline(now_ns)
         # What a client is closed for is told when the next turn looks.
         self._stirred = bool(outputs.closes)
+
+    def _end(self, outputs: TurnOutputs) -> None:
+        if self.server.tallies.failed:
+            outputs.exit, outputs.exit_status = self.server.tallies.failed, 1
+        if self.jetstream is not None:
+            self.jetstream.close()
 
     def _deadline(self, now_ns: int) -> int | None:
         jetstream = self.jetstream

@@ -128,11 +128,7 @@ class AckRun(Together):
 
     @property
     def payload_bytes(self) -> int:
-        around, last = sum(map(len, self._form)), self.first_seq + len(self) - 1
-        digits = len(str(last))
-        if len(str(self.first_seq)) == digits:
-            return (around + digits) * len(self)
-        return sum([around + len(str(seq)) for seq in range(self.first_seq, last + 1)])
+        return sum(self.sizes())
 
     def items(self) -> list[Item]:
         head, tail = self._form
@@ -141,6 +137,18 @@ class AckRun(Together):
 
     def frames(self, verb: bytes, infix: bytes) -> bytes:
         return column_loops().ack_lines(self.inboxes, self.first_seq, verb, infix, self._form)
+
+    def each(self, verb: bytes, infixes: list[bytes]) -> list[bytes]:
+        """What clients read of which each gets one, by their subscriptions' infixes."""
+        return column_loops().ack_each(self.inboxes, self.first_seq, verb, infixes, self._form)
+
+    def sizes(self) -> Sequence[int]:
+        """The payload of each."""
+        around, last = sum(map(len, self._form)), self.first_seq + len(self) - 1
+        digits = len(str(last))
+        if len(str(self.first_seq)) == digits:
+            return [around + digits] * len(self)
+        return [around + len(str(seq)) for seq in range(self.first_seq, last + 1)]
 
     def routed(self, front: bytes) -> bytes:
         return self.frames(front, b" ")

@@ -8,7 +8,16 @@ into other accounts, members of queue groups at other servers) are not for the l
 
 from collections.abc import Callable
 
-from jsctl.broker.accel.contract import LEGS_MAX, MISS_COST, STOP, Leg, Member, TableType
+from jsctl.broker.accel.contract import (
+    LEGS_MAX,
+    MISS_COST,
+    STOP,
+    Chunk,
+    Leg,
+    Member,
+    RouteEach,
+    TableType,
+)
 from jsctl.broker.interest.kinds import PeerKind
 from jsctl.broker.interest.outbound import Outbound
 from jsctl.broker.interest.targets import (
@@ -73,12 +82,12 @@ class Fans:
     ) -> tuple[int, int, int, int]:
         """Pass on messages from `position` on: the first parts of `contract.Passed`."""
         table, delivery = self._table, self._delivery
-        is_stale = self._generation != self._account.sublist.generation
-        if is_stale or table.full or self._undecided:
-            self._resting = RESTS if is_stale and self._served < WORTH else 0
-            self._forget()
-        if self._resting:
-            self._resting -= 1
+        if (
+            self._generation != self._account.sublist.generation
+            or self._resting
+            or self._undecided
+            or table.full
+        ) and not self._goes_on():
             return position, 0, 0, 0
         before = delivery.lot
         try:
@@ -94,6 +103,36 @@ class Fans:
         if outputs is not None:
             delivery.put(origin, self._account, outputs)
         return position, count, size, cost
+
+    def route_each(self, each: RouteEach, chunks: list[Chunk]) -> list[int]:
+        """Pass on a message of each of several publishers, as far as `each` takes them: their
+        sizes. Nobody whom they may reach is congested, so that no publisher is to be noted."""
+        if not self._goes_on():
+            return []
+        delivery = self._delivery
+        before = delivery.lot
+        try:
+            sizes, lot, outputs = each(self._table, chunks, before)
+        except Exception:  # noqa: BLE001 (nothing was taken: who meets it again, alone, is told)
+            self._forget()
+            return []
+        self._served += len(sizes)
+        if lot != before:
+            delivery.lot = lot
+        if outputs is not None:
+            delivery.put(chunks[0][0], self._account, outputs)
+        return sizes
+
+    def _goes_on(self) -> bool:
+        """Forget what does not hold any more; False while the loop pauses."""
+        is_stale = self._generation != self._account.sublist.generation
+        if is_stale or self._table.full or self._undecided:
+            self._resting = RESTS if is_stale and self._served < WORTH else 0
+            self._forget()
+        if self._resting:
+            self._resting -= 1
+            return False
+        return True
 
     def _forget(self) -> None:
         self._table.clear()

@@ -7,7 +7,7 @@ connection (`flush`) and captured messages per sink (`take_dirty`). A turn sets 
 
 from collections.abc import Callable, Sequence
 from itertools import repeat
-from operator import is_
+from operator import attrgetter, is_
 from typing import TYPE_CHECKING, Protocol
 
 from jsctl.broker import lazy
@@ -28,8 +28,9 @@ from jsctl.broker.interest.targets import (
     leaf_of,
 )
 from jsctl.broker.pieces import Piece
-from jsctl.broker.protocol.deliveries import Item, OutgoingMessage
+from jsctl.broker.protocol.deliveries import AckRun, Deliveries, Item, OutgoingMessage
 from jsctl.broker.protocol.ops import RouteOp
+from jsctl.broker.routing.answers import answer_each
 from jsctl.broker.routing.delivery import Deliverer
 from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.routing.routes import ANSWER, Routes
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 else:
     gateway_delivery = lazy.module("jsctl.broker.routing.gateway_delivery", optional=True)
 
+SOLE = attrgetter("sole")
 SLOW_CONSUMER = "Slow Consumer (Pending Bytes)"
 
 
@@ -258,27 +260,40 @@ class Router:
             if isinstance(one, tuple):
                 items.append(one)
                 continue
-            plan = self._sole_of(account, one.inboxes)
-            if plan is None:
+            plans = self._plans_of(account, one)
+            if plans is None:
                 items += one.items()
                 continue
             self._publish_items(account, items)
             items = []
-            self.delivery.together(account, plan, one)
+            if len(plans) == 1:
+                self.delivery.together(account, plans[0], one)
+            else:
+                assert isinstance(one, AckRun), "each of the others goes to one place"
+                answer_each(self.delivery.touched, account, plans, one)
         self._publish_items(account, items)
 
-    def _sole_of(self, account: Namespace, subjects: Sequence[bytes]) -> SublistResult | None:
-        """The plan of some subjects that lead to one client or one server, and to nobody else."""
-        match = account.sublist.match
-        first = match(subjects[0])
+    def _plans_of(
+        self, account: Namespace, one: Deliveries | AckRun
+    ) -> Sequence[SublistResult] | None:
+        """The plan of messages that lead to one client or one server, and to nobody else; or those
+        of acknowledgements that lead to a client each. None for others."""
+        subjects = one.inboxes
+        first = account.sublist.match(subjects[0])
         if not first.sole and first.lone is None:
             return None
-        # Many publishers that wait have an inbox each: two of them tell that.
-        if not _is_alike(match(subjects[-1]), first):
+        if len(subjects) == 1:
+            return (first,)
+        may_differ = isinstance(one, AckRun)
+        if not (may_differ or _is_alike(account.sublist.match(subjects[-1]), first)):
             return None
         plans = account.sublist.match_many(subjects)
-        same = all(map(is_, plans, repeat(first))) or all([_is_alike(one, first) for one in plans])
-        return first if same else None
+        # Many publishers that wait have an inbox each: the last one tells that.
+        if _is_alike(plans[-1], first) and (
+            all(map(is_, plans, repeat(first))) or all([_is_alike(plan, first) for plan in plans])
+        ):
+            return (first,)
+        return plans if may_differ and all(map(SOLE, plans)) else None
 
     def _publish_items(self, account: Namespace, items: Sequence[Item]) -> None:
         plans = account.sublist.match_many([item[0] for item in items])

@@ -3,18 +3,20 @@
 All connections share one read buffer: it is filled and emptied at once, so each chunk is copied
 exactly once. Nothing here knows the protocol, except that a server speaks first, with INFO.
 
-A plain connection is read where the loop looks at the sockets (`Looks`, decision 60): asyncio's way
-makes a round of the loop and four calls of each chunk. Whatever is not plain goes that way, through
-`get_buffer` and `buffer_updated`: TLS, ends, and all of it in a loop with another selector.
+A plain connection is read where the loop looks at the sockets (`looks`, decision 60), and written
+to for a whole turn at once (decision 90): asyncio's way makes a round of the loop and four calls of
+each chunk. Whatever is not plain goes that way, through `get_buffer`, `buffer_updated` and `write`:
+TLS, ends, what the system does not take, and all input in a loop with another selector.
 """
 
 import asyncio
-import os
-import selectors
 import socket
 from collections.abc import Mapping
 from dataclasses import field
 
+from jsctl.broker.accel import sockets
+from jsctl.broker.accel.choice import socket_loops
+from jsctl.broker.accel.contract import Send
 from jsctl.broker.options import EdgeLimits
 from jsctl.broker.server.turns import Turns
 from jsctl.broker.turn import WRITE_DEADLINE, Accepted, ConnKind, Dial
@@ -31,30 +33,6 @@ EARLY_BYTES_MAX = 1 << 20
 """What may arrive before the node knows of a connection; an INFO has room in it."""
 
 
-class Looks(selectors.DefaultSelector):
-    """The loop's looks at the sockets: what can be read of connections in `plain` is read at once.
-
-    Turns that this asks for are run behind the same look, with all that it found.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.plain: dict[int, Connection] = {}
-        """By file descriptor; none of them is closed yet."""
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """What is left to the loop."""
-        found = super().select(timeout)
-        plain = self.plain
-        left = []
-        for one in found:
-            key, events = one
-            connection = plain.get(key.fd)
-            if connection is None or events != selectors.EVENT_READ or not connection.read(key.fd):
-                left.append(one)
-        return left
-
-
 @dataclass(slots=True)
 class Connections:
     """The open connections and what they share."""
@@ -62,17 +40,35 @@ class Connections:
     turns: Turns
     limits: EdgeLimits
     write_limits: Mapping[ConnKind, WriteLimit]
-    plain: "dict[int, Connection]"
-    """See `Looks`."""
+    plain: dict[int, int] = field(default_factory=dict)
+    """Those that are read by looks, by file descriptor: none of them is closed yet."""
+    direct: dict[int, int] = field(default_factory=dict)
+    """The descriptors of those whose output goes straight to the system: they are plain, and their
+    transport has nothing unsent."""
     by_id: dict[int, "Connection"] = field(default_factory=dict)
     buffer: memoryview = field(default_factory=lambda: memoryview(b""))
     small: memoryview = field(default_factory=lambda: memoryview(b""))
     """The beginning of `buffer`: what may be read once a turn is full."""
     last_id: int = 0
+    _send: Send = sockets.send
 
     def __post_init__(self) -> None:
         self.buffer = memoryview(bytearray(self.limits.read_bytes_max))
         self.small = self.buffer[: self.limits.read_bytes_min]
+        if (loops := socket_loops()) is not None:
+            self._send = loops.send
+
+    def buffer_now(self) -> memoryview:
+        """The buffer that all connections share, less of it when the turn has enough."""
+        full = self.turns.bytes_in >= self.limits.turn_bytes_high
+        return self.small if full else self.buffer
+
+    def write(self, writes: list[tuple[int, bytes]]) -> None:
+        """Send what a turn has for (connection, bytes); who is gone gets nothing."""
+        by_id = self.by_id
+        for conn, data, sent in self._send(writes, self.direct):
+            if (connection := by_id.get(conn)) is not None:
+                connection.write(data, sent)
 
     def new_id(self) -> int:
         """Ids count up from 1 and are never used again."""
@@ -89,7 +85,6 @@ class Connection(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_closing",
-        "_direct",
         "_early",
         "_end",
         "_fd",
@@ -143,14 +138,12 @@ class Connection(asyncio.BufferedProtocol):
         self._fd = -1
         """Under which it is among the plain ones."""
         self._end: asyncio.Future[None] | None = None
-        self._direct = False
-        """Whether what is written goes to the system at once: it is among the plain ones, and the
-        transport has nothing unsent."""
         self._closing = False
         self._kept = False
         self._lost = False
         self._paused = False
         self._written = 0
+        """Through the transport."""
         self._to_send = 0
         """What has to be gone at the next write deadline, counted from the first byte."""
         self._timer: asyncio.TimerHandle | None = None
@@ -164,10 +157,8 @@ class Connection(asyncio.BufferedProtocol):
         self._shared.by_id[self.id] = self
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """The buffer that all connections share, less of it when the turn has enough."""
-        shared = self._shared
-        full = shared.turns.bytes_in >= self._limits.turn_bytes_high
-        return shared.small if full else shared.buffer
+        """Where asyncio puts what it reads."""
+        return self._shared.buffer_now()
 
     def buffer_updated(self, nbytes: int) -> None:
         """A chunk has arrived."""
@@ -186,26 +177,6 @@ class Connection(asyncio.BufferedProtocol):
             return
         if self.first_line is not None and b"\n" in chunk and not self.first_line.done():
             self.first_line.set_result(b"".join(self._early).partition(b"\n")[0])
-
-    def read(self, fd: int) -> bool:
-        """Take what can be read; False if that is the end, which is for the loop."""
-        # As `get_buffer` and `wake`, without the calls: it is done for each chunk.
-        shared, turns = self._shared, self._shared.turns
-        full = turns.bytes_in >= self._limits.turn_bytes_high
-        buffer = shared.small if full else shared.buffer
-        try:
-            size = os.readv(fd, (buffer,))
-        except BlockingIOError:
-            return True
-        except OSError:
-            self.abort(READ_ERROR)
-            return True
-        if size and not self._closing:
-            turns.inputs.chunks.append((self.id, bytes(buffer[:size])))
-            turns.bytes_in += size
-            if not turns.asked:
-                turns.wake()
-        return size > 0
 
     def eof_received(self) -> None:
         """The peer sends no more: the transport closes itself."""
@@ -230,6 +201,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._timer is not None and not self._closing:
             self._timer.cancel()
             self._timer = None
+            self._to_send = 0
 
     # What the edge calls.
 
@@ -266,47 +238,30 @@ class Connection(asyncio.BufferedProtocol):
         self.announce(tls=False)
         if self.announced and self.transport is not None and not self._lost:
             self._fd = self.transport.get_extra_info("socket").fileno()
-            self._shared.plain[self._fd] = self
-            self._direct = self._is_direct(self.transport)
+            self._shared.plain[self._fd] = self.id
+            self._straighten(self.transport)
 
-    def _is_direct(self, transport: asyncio.Transport) -> bool:
-        plain = self._fd >= 0 and self.held_writes is None and self.spoke is None
-        return plain and not transport.get_write_buffer_size()
+    def _straighten(self, transport: asyncio.Transport) -> None:
+        """Have what is written next go straight to the system. If the transport has kept some of
+        what it was given, all queues up there until that is gone."""
+        if self._fd >= 0 and not transport.get_write_buffer_size():
+            self._shared.direct[self.id] = self._fd
 
-    def write(self, data: bytes) -> None:
-        """Send, or keep until the handshake is over."""
-        if self._direct and self._send(data):
-            return
+    def write(self, data: bytes, sent: int = 0) -> None:
+        """Send, or keep until the handshake is over. The system has `sent` bytes of it already."""
         if self._closing or self._lost or self.transport is None:
             return
         if self.held_writes is not None:
             self.held_writes.append(data)
             return
-        self._written += len(data)
-        self.transport.write(data)
-        # The transport may have kept some of it: until that is gone, all queues up there.
-        self._direct = self._is_direct(self.transport)
+        self._written += len(data) - sent
+        self.transport.write(memoryview(data)[sent:] if sent else data)
+        self._straighten(self.transport)
         if self.spoke is not None and not self.spoke.done():
             self.held_writes = []
             self.spoke.set_result(None)
         if self._paused:
             self._report_pending()
-
-    def _send(self, data: bytes) -> bool:
-        """Give it to the system, as the transport would, which has nothing unsent; False if the
-        transport has to: the system takes not all of it now, or the socket is of no use."""
-        try:
-            sent = os.write(self._fd, data)
-        except OSError:
-            return False
-        self._written += sent
-        if sent == len(data):
-            return True
-        assert self.transport is not None
-        self._written += len(data) - sent
-        self.transport.write(memoryview(data)[sent:])
-        self._direct = False
-        return True
 
     def release_writes(self) -> None:
         """Send what was written during the handshake."""
@@ -321,7 +276,8 @@ class Connection(asyncio.BufferedProtocol):
         if self.held_writes is not None:
             self.abort(TLS_FAILED)
             return
-        self._closing, self._direct = True, False
+        self._closing = True
+        self._shared.direct.pop(self.id, None)
         if self.transport.is_closing():
             return  # The peer was quicker; `connection_lost` is on its way.
         unsent = self.transport.get_write_buffer_size()
@@ -339,10 +295,11 @@ class Connection(asyncio.BufferedProtocol):
         """Tell the node, once, if it knows the connection."""
         if self._lost:
             return
-        self._lost, self._direct = True, False
+        self._lost = True
         self._shared.by_id.pop(self.id, None)
         # Invariant: before the socket is closed, as another one may have its number then.
         self._shared.plain.pop(self._fd, None)
+        self._shared.direct.pop(self.id, None)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -376,7 +333,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
             return
         self._closing = self._kept = True
-        self._direct = False
+        self._shared.direct.pop(self.id, None)
         self.transport.pause_reading()
         self.transport.set_write_buffer_limits(high=0)
 

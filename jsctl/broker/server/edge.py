@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable, Coroutine
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import PORT_OFF, Options
 from jsctl.broker.server.certificates import Certificates, current_context
-from jsctl.broker.server.connection import TLS_FAILED, Connection, Connections, Looks
+from jsctl.broker.server.connection import TLS_FAILED, Connection, Connections
 from jsctl.broker.server.disk_worker import DiskWorker
 from jsctl.broker.server.files import Addresses
-from jsctl.broker.server.interfaces import reached_at
-from jsctl.broker.server.listener import Listener
+from jsctl.broker.server.listener import Listener, reached_at
 from jsctl.broker.server.logfile import ServerLog
+from jsctl.broker.server.looks import Looks
 from jsctl.broker.server.monitor import Monitor
 from jsctl.broker.server.process import MemoryRelief, give_back_memory
 from jsctl.broker.server.routes import RouteDialer
@@ -86,8 +86,9 @@ class Edge:
         self._loop = asyncio.get_running_loop()
         self._finished: asyncio.Future[tuple[str, int]] = self._loop.create_future()
         self._turns = Turns(node, self._perform, self._crashed, Clock(), options.edge)
-        plain = looks.plain if looks is not None else {}
-        self._connections = Connections(self._turns, options.edge, _write_limits(options), plain)
+        self._connections = Connections(self._turns, options.edge, _write_limits(options))
+        if looks is not None:
+            looks.connections = self._connections
         self._disk = DiskWorker(self._synced, self._crashed, options.edge.loop_sync_ns_max)
         self._verifier = Verifier(options.edge.verify_threads, self._verified)
         self._monitor = Monitor(options.monitoring, self._ask)
@@ -262,18 +263,16 @@ class Edge:
             self._finish_batch()
             for batch in outputs.disk:
                 self._disk.submit(batch)
-        by_id = self._connections.by_id
-        for conn, data in outputs.writes:
-            if (connection := by_id.get(conn)) is not None:
-                connection.write(data)
-        for conn, _ in outputs.closes:
-            if (connection := by_id.get(conn)) is not None:
-                connection.close()
-        for wanted in outputs.dials:
-            self._spawn(self._dial(wanted))
-        self._perform_rest(outputs)
+        if outputs.writes:
+            self._connections.write(outputs.writes)
+        if outputs.closes or outputs.dials:
+            self._close_and_dial(outputs)
+        if outputs.pauses or outputs.resumes:
+            self._hold_and_release(outputs)
+        self._perform_rare(outputs)
         self._relief.turned()
-        self._finish_batch()
+        if self._unfinished is not None:
+            self._finish_batch()
         if brief is not None:
             self._sync_here(brief, asked=bool(outputs.writes))
 
@@ -311,14 +310,17 @@ class Edge:
         by_id = self._connections.by_id
         return [by_id[conn] for conn in conns if conn in by_id]
 
-    def _perform_rest(self, outputs: TurnOutputs) -> None:
-        if outputs.pauses:
-            for connection in self._known(outputs.pauses):
-                connection.pause_reading()
-        if outputs.resumes:
-            for connection in self._known(outputs.resumes):
-                connection.resume_reading()
-        self._perform_rare(outputs)
+    def _close_and_dial(self, outputs: TurnOutputs) -> None:
+        for connection in self._known([conn for conn, _ in outputs.closes]):
+            connection.close()
+        for wanted in outputs.dials:
+            self._spawn(self._dial(wanted))
+
+    def _hold_and_release(self, outputs: TurnOutputs) -> None:
+        for connection in self._known(outputs.pauses):
+            connection.pause_reading()
+        for connection in self._known(outputs.resumes):
+            connection.resume_reading()
 
     def _perform_rare(self, outputs: TurnOutputs) -> None:
         for request in outputs.verifies:

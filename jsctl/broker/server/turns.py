@@ -1,7 +1,8 @@
 """The loop that drives the node: collect inputs, run one turn per burst, perform the outputs.
 
 Whoever has something for the node puts it into `inputs` and calls `wake`. The turn runs in the
-next round of the event loop, so that everything that arrived in this round is one batch.
+next round of the event loop, so that everything that arrived in this round is one batch; where it
+is known that there is nothing else in this round, in that moment (`run`).
 """
 
 import asyncio
@@ -122,6 +123,12 @@ class Turns:
         if not self.asked and self._started:
             self.asked = True
             self._loop.call_soon(self._run)
+
+    def run(self) -> bool:
+        """Run a turn in this moment, as nothing else is to be done now; whether another one is
+        asked for."""
+        self._run()
+        return self.asked
 
     def is_alone(self, outputs: TurnOutputs) -> bool:
         """Whether this turn had little to do, and the server has nothing else to do behind it:

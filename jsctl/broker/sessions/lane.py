@@ -7,7 +7,11 @@ operation at a time: control operations, odd syntax, denials, whatever is not pl
 goes on. The result is the same as that of `Parser` and `ClientSession.handle` on the same bytes.
 """
 
+from collections.abc import Mapping, Sequence
+from itertools import islice
+
 from jsctl.broker.accel.choice import Twin, chosen
+from jsctl.broker.accel.contract import Chunk
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.interest.kinds import CLIENT
 from jsctl.broker.interest.outbound import Outbound
@@ -30,6 +34,8 @@ from jsctl.broker.sessions.session import (
 
 CONNECT_STARTS = b"Cc"
 HEADS_CACHED_MAX = 4096
+EACH_MAX = 256
+"""Publishers whose messages are taken together."""
 WORDS = (b"PUB ", b"HPUB ")
 """What canonical publishes begin with."""
 
@@ -70,6 +76,46 @@ class Lane:
             self._work(session, chunk)
         elif (data := session.intake.gather(chunk)) is not None:
             self._work(session, data)
+
+    def feed_each(
+        self,
+        sessions: Mapping[int, ClientSession],
+        chunks: Sequence[tuple[int, bytes]],
+        first: int,
+        now_ns: int,
+    ) -> tuple[int, int]:
+        """Have the loop take messages of several publishers at once, a chunk each, from the `first`
+        on: many publishers that wait send such. The place of the first chunk that it did not take,
+        and up to which they need not be tried again. Nobody is congested."""
+        each = self.twin.each
+        if each is None or self.resting:
+            return first, len(chunks)
+        rows: list[Chunk] = []
+        fans, tried = None, first
+        for conn, chunk in islice(chunks, first, first + EACH_MAX):
+            tried += 1
+            session = sessions.get(conn)
+            if session is None or session.fans is None or not session.fast:
+                break
+            if session.closing or session.waiting or session.intake.size:
+                break
+            if session.fans is not fans:
+                if rows:
+                    tried -= 1
+                    break
+                fans = session.fans
+            rows.append((session, session.flags, chunk))
+        if fans is None or len(rows) < 2:
+            return first, tried
+        sizes = fans.route_each(each, rows)
+        for (session, _, _), size in zip(rows, sizes, strict=False):
+            session.last_in_ns = now_ns
+            session.in_messages += 1
+            session.in_bytes += size
+        account = rows[0][0].account
+        account.in_messages += len(sizes)
+        account.in_bytes += sum(sizes)
+        return first + len(sizes), tried
 
     def resume(self, session: ClientSession) -> None:
         """Go on with what came in while the session waited, for a turn or a password check."""

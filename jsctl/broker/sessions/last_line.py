@@ -54,6 +54,20 @@ class LastLine:
     ) -> None:
         """Do the same with the input of many connections, without a call for each of them.
         `taker` gives who takes that of a connection; None: it is all of clients."""
+        count, at = len(chunks), 0
+        while at < count:
+            begin, end = (
+                self.sessions.feed_each(chunks, at, now_ns) if count - at > 1 else (at, count)
+            )
+            self._feed(chunks[begin:end], taker, now_ns)
+            at = end
+
+    def _feed(
+        self,
+        chunks: Sequence[tuple[int, bytes]],
+        taker: Callable[[int], Callable[[int, bytes, int], None]] | None,
+        now_ns: int,
+    ) -> None:
         feed: Callable[[int, bytes, int], None] = self.sessions.feed
         for conn, chunk in chunks:
             try:

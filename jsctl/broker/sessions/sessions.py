@@ -159,6 +159,14 @@ class Sessions:
             if session.alive.deadline_ns != session.alive.noted_ns:
                 self._note(session)
 
+    def feed_each(
+        self, chunks: Sequence[tuple[int, bytes]], first: int, now_ns: int
+    ) -> tuple[int, int]:
+        """See `Lane.feed_each`; who publishes to a congested target is noted one by one."""
+        if self._congested:
+            return first, len(chunks)
+        return self._lane.feed_each(self._sessions, chunks, first, now_ns)
+
     def secured(self, shown: Sequence[tuple[int, PeerCertificate]]) -> None:
         """Clients have shown who they are."""
         for conn, certificate in shown:
@@ -335,10 +343,7 @@ class Sessions:
         context = self._context
         outputs.writes += context.router.flush()
         if context.router.slow:
-            for target, _ in context.router.slow:
-                self._slow(target)
-            context.router.slow.clear()
-            outputs.writes += context.router.flush()
+            self._end_slow(outputs)
         if context.closes:
             for ended, reason in context.closes:
                 session = self._sessions.get(ended.conn)
@@ -349,14 +354,28 @@ class Sessions:
         if self._congested:
             self._stall()
         outputs.relieved = self._unfinished.take_relief()
-        for wanted in context.verifies:
-            self._pause(wanted.token, CHECK)
-        outputs.verifies += context.verifies
-        context.verifies.clear()
+        if context.verifies:
+            self._have_checked(outputs)
         for session in self._lane.resting:
             self._pause(session.conn, REST)
-        outputs.logs += self._logs
-        self._logs = []
-        outputs.pauses += self._pauses
-        outputs.resumes += self._resumes
-        self._pauses, self._resumes = [], []
+        if self._logs:
+            outputs.logs += self._logs
+            self._logs = []
+        if self._pauses or self._resumes:
+            outputs.pauses += self._pauses
+            outputs.resumes += self._resumes
+            self._pauses, self._resumes = [], []
+
+    def _end_slow(self, outputs: TurnOutputs) -> None:
+        router = self._context.router
+        for target, _ in router.slow:
+            self._slow(target)
+        router.slow.clear()
+        outputs.writes += router.flush()
+
+    def _have_checked(self, outputs: TurnOutputs) -> None:
+        verifies = self._context.verifies
+        for wanted in verifies:
+            self._pause(wanted.token, CHECK)
+        outputs.verifies += verifies
+        verifies.clear()

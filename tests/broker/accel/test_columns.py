@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from jsctl.broker.accel import columns
 from jsctl.broker.accel.choice import compiled
 from jsctl.broker.accel.columns import Publish
+from jsctl.broker.accel.contract import ColumnLoops
 from jsctl.broker.store import record
 from jsctl.broker.store.frame import Frame, frame_of
 from tests.support.column_twins import read_anything, same, written_and_read
@@ -76,6 +77,34 @@ def test_acknowledgements_are_written_alike(
     assert bool(lines) == bool(inboxes)
 
 
+lines_of = st.lists(st.tuples(replies.filter(bool), st.binary(max_size=5)), max_size=12)
+
+
+@given(lines_of, st.integers(0, 10_000), st.binary(max_size=9))
+@settings(max_examples=examples(200), deadline=None)
+def test_acknowledgements_to_many_are_written_alike(
+    rows: list[tuple[bytes, bytes]], first_seq: int, word: bytes
+) -> None:
+    form = (b'{"stream":"S","seq":', b"}" + word)
+    inboxes, infixes = [reply for reply, _ in rows], [infix for _, infix in rows]
+    found = same(lambda loops: loops.ack_each(inboxes, first_seq, b"MSG ", infixes, form))
+    assert found == [
+        columns.ack_lines([reply], seq, b"MSG ", infix, form)
+        for seq, (reply, infix) in enumerate(rows, first_seq)
+    ]
+
+
+def test_each_acknowledgement_has_one_infix() -> None:
+    form, replies_of_two = (b"<", b">"), [b"r", b"s"]
+    for few in ([], [b" 1 "], [b" 1 "] * 3):
+
+        def work(loops: ColumnLoops, few: list[bytes] = few) -> list[bytes]:
+            return loops.ack_each(replies_of_two, 1, b"M ", few, form)
+
+        assert same(work) is ValueError
+    assert same(lambda loops: loops.ack_each([], 1, b"M ", [], form)) == []
+
+
 @pytest.mark.parametrize("first_seq", [0, 9, 99, 10**9 - 1, 10**19, (1 << 64) - 3])
 def test_sequences_of_any_length(first_seq: int) -> None:
     form = (b"<", b">")
@@ -125,6 +154,9 @@ def test_large_messages_are_encoded_alike() -> None:
         ("pack_ids", ((b"a",), 1, 1)),
         ("ack_lines", ([None], 1, b"", b"", (b"", b""))),
         ("ack_lines", ([b"r"], 1, b"", b"", b"")),
+        ("ack_each", ([None], 1, b"", [b""], (b"", b""))),
+        ("ack_each", ([b"r"], 1, b"", [None], (b"", b""))),
+        ("ack_each", ([b"r"], 1, b"", b"", (b"", b""))),
     ],
 )
 def test_the_compiled_one_refuses_what_is_no_batch(name: str, given: tuple[Any, ...]) -> None:

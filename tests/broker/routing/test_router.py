@@ -146,6 +146,50 @@ def test_what_goes_out_together_to_another_server_is_what_goes_one_by_one(
     assert b"@s.5 1\r\n5\r\n" in heard[0][0]
 
 
+@pytest.mark.parametrize("among", ["", "closing", "nobody", "limit", "two", "route", "one"])
+def test_acknowledgements_to_many_clients_are_what_they_are_one_by_one(among: str) -> None:
+    """Each has an inbox; what is `among` them has not, or is another kind of target."""
+    inboxes = [b"in.%d" % n for n in (1, 2, 3, 1)] + [b"in.4.x"]
+    said: list[OutgoingMessage] = [
+        (b"in.2", b"", b"", b"before", b""),
+        AckRun(inboxes, 98, (b'{"seq":', b"}")),
+        (b"in.1", b"", b"", b"behind", b""),
+    ]
+    found = []
+    for batches in ([said], [[one] for one in singly(said)]):
+        server = Server()
+        for conn in (1, 2, 3, 4):
+            server.client(conn)
+            pattern = b"in.%d" % conn if among != "one" else b">" if conn == 4 else b"other"
+            server.say(conn, b"SUB %s s%d\r\n" % (pattern, conn))
+        server.say(1, b"SUB in.4.* 77\r\n" if among not in ("nobody", "one") else b"")
+        if among == "limit":
+            server.say(2, b"UNSUB s2 2\r\n")
+        if among == "two":
+            server.say(3, b"SUB in.2 9\r\n")
+        if among == "route":
+            linked(server, 9, "p", b"RS+ $G in.3\r\n")
+        session = server.sessions.get(2)
+        if among == "closing" and session is not None:
+            session.closing = "for a reason"
+        for batch in batches:
+            server.router.publish_batch(server.accounts.default, batch)
+        server.emit()
+        account = server.accounts.default
+        sessions = [(one.out_messages, one.payload_bytes_out) for one in server.sessions]
+        subs = [[sub.delivered for sub in one.subscriptions.values()] for one in server.sessions]
+        heard = [server.heard(conn) for conn in (1, 2, 3, 4, 9)]
+        found.append((heard, sessions, subs, account.out_messages, account.out_bytes))
+    assert found[0] == found[1]
+    acks = b"".join(found[0][0]).count(b'{"seq":')
+    assert acks == {"closing": 4, "nobody": 4, "two": 6, "route": 6}.get(among, 5)
+    if not among:
+        assert found[0][0][0] == (
+            b'MSG in.1 s1 10\r\n{"seq":98}\r\nMSG in.1 s1 11\r\n{"seq":101}\r\n'
+            b'MSG in.4.x 77 11\r\n{"seq":102}\r\nMSG in.1 s1 6\r\nbehind\r\n'
+        )
+
+
 def linked(server: Server, conn: int, peer: str, lines: bytes = b"") -> RouteLink:
     link = RouteLink(conn, peer)
     server.router.add_route(link)

@@ -10,10 +10,11 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from jsctl.broker.options import Listen, Options
-from jsctl.broker.server.connection import Looks
+from jsctl.broker.server.connection import Connections
 from jsctl.broker.server.edge import Edge
 from jsctl.broker.server.listener import bind_all
 from jsctl.broker.server.logfile import ServerLog
+from jsctl.broker.server.looks import Looks, made_looks
 from jsctl.broker.turn import Command
 from tests.broker.server.echo_node import EchoNode
 
@@ -35,7 +36,7 @@ def looking(test: Callable[..., Coroutine[None, None, None]]) -> Callable[..., N
 
 
 def _looking_loop() -> asyncio.AbstractEventLoop:
-    looks = Looks()
+    looks = made_looks()
     loop = asyncio.SelectorEventLoop(looks)
     looks_of[loop] = looks
     return loop
@@ -51,6 +52,12 @@ class Running:
         self.looks = looks_of.get(asyncio.get_running_loop())
         log = ServerLog(options.log, self.output)
         self.edge = Edge(self.node, options, log, str, self.looks)
+
+    @property
+    def shared(self) -> Connections:
+        """What its connections share, in a loop that looks."""
+        assert self.looks is not None and self.looks.connections is not None
+        return self.looks.connections
 
     def port(self, kind: str = "client") -> int:
         address = self.edge.address(kind)

@@ -1,4 +1,6 @@
-"""Plain connections are read while the loop looks at the sockets, and others as asyncio does."""
+"""Plain connections are read while the loop looks at the sockets and written to for a whole turn,
+by both twins; others as asyncio does.
+"""
 
 import asyncio
 import os
@@ -11,12 +13,25 @@ from functools import partial
 
 import pytest
 
+from jsctl.broker.accel.choice import PURE_VARIABLE, compiled, socket_loops
 from jsctl.broker.options import Options
 from jsctl.broker.server.connection import READ_ERROR, Connection
+from jsctl.broker.server.looks import Looks, made_looks
+from jsctl.broker.turn import ConnKind
 from tests.broker.server.harness import LOCAL, LineClient, Running, looking, running
 from tests.support.waiting import eventually
 
 OPTIONS = Options(listen=LOCAL)
+
+
+@pytest.fixture(autouse=True, params=["compiled", "pure"])
+def twin(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Which one runs."""
+    name = str(request.param)
+    monkeypatch.setenv(PURE_VARIABLE, "1" if name == "pure" else "0")
+    if name == "compiled" and socket_loops() is None:
+        pytest.skip("it is not built, or not for this system")
+    return name
 
 
 @pytest.fixture
@@ -42,9 +57,8 @@ async def greeted(options: Options = OPTIONS) -> AsyncIterator[tuple[Running, Li
         await client.close()
 
 
-def plain_of(server: Running) -> dict[int, Connection]:
-    assert server.looks is not None
-    return server.looks.plain
+def plain_of(server: Running) -> dict[int, int]:
+    return server.shared.plain
 
 
 async def reason_of(server: Running) -> str:
@@ -122,68 +136,162 @@ async def test_who_is_closed_by_the_node_is_let_go_of() -> None:
 
 
 @pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """What was given to the system without asyncio: how much, and how much of it was taken."""
+def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """What was not given to the system straight: how much, and how much of it was."""
     sizes: list[tuple[int, int]] = []
-    write = os.write
+    write = Connection.write
 
-    def noting(fd: int, data: bytes) -> int:
-        taken = write(fd, data)
-        sizes.append((len(data), taken))
-        return taken
+    def noting(self: Connection, data: bytes, sent: int = 0) -> None:
+        sizes.append((len(data), sent))
+        write(self, data, sent)
 
-    monkeypatch.setattr(os, "write", noting)
+    monkeypatch.setattr(Connection, "write", noting)
     return sizes
 
 
-PONG = (len(b"PONG\r\n"), len(b"PONG\r\n"))
+PONG = len(b"PONG\r\n")
 
 
 @looking
 async def test_answers_of_plain_connections_go_straight_to_the_system(
-    sent: list[tuple[int, int]],
+    passed_on: list[tuple[int, int]],
 ) -> None:
-    async with greeted() as (_, client):
-        sent.clear()
+    async with greeted() as (server, client):
         assert await client.ask("PING") == "PONG"
-        assert sent == [PONG]
+        assert not passed_on
+        assert len(server.shared.direct) == 1
 
 
 @looking
-async def test_what_the_system_does_not_take_is_sent_first(sent: list[tuple[int, int]]) -> None:
+async def test_what_the_system_does_not_take_is_sent_first(
+    passed_on: list[tuple[int, int]],
+) -> None:
     """What is written behind it waits in the same row, and goes straight again when it is gone."""
     async with greeted() as (server, client):
         transport = client.writer.transport
         assert isinstance(transport, asyncio.Transport)
         transport.pause_reading()
-        sent.clear()
         flood = 64 << 20
         client.writer.write(b"FLOOD %d\r\n" % flood)
         client.writer.write(b"PING\r\n" * 3)
 
         async def answered() -> bool:
-            return sum(len(one.chunks) for one in server.node.seen) > 0 and bool(sent)
+            return bool(passed_on)
 
         await eventually(answered, "the flood is written", 30)
-        assert len(sent) == 1
-        assert 0 < sent[0][1] < sent[0][0]
+        assert 0 < passed_on[0][1] < passed_on[0][0] == flood
+        assert not server.shared.direct
         transport.resume_reading()
         assert await client.reader.readexactly(flood) == b"x" * flood
         assert [await client.line() for _ in range(3)] == ["PONG"] * 3
-        assert len(sent) == 1
         assert await client.ask("PING") == "PONG"
+        behind = passed_on[1:]
+        assert 0 < len(behind) <= 4 and set(behind) == {(PONG, 0)}
+        assert len(server.shared.direct) == 1
         assert await client.ask("PING") == "PONG"
-        assert sent[1:] and set(sent[1:]) == {PONG}
+        assert passed_on[1:] == behind
 
 
 @looking
-async def test_a_write_to_who_broke_off_ends_nothing_else(sent: list[tuple[int, int]]) -> None:
+async def test_who_does_not_keep_up_is_told_to_the_node() -> None:
+    limits = replace(OPTIONS.edge, pending_bytes_high=100_000, pending_bytes_low=1_000)
+    async with greeted(replace(OPTIONS, edge=limits)) as (server, client):
+        transport = client.writer.transport
+        assert isinstance(transport, asyncio.Transport)
+        transport.pause_reading()
+        flood = 64 << 20
+        client.writer.write(b"FLOOD %d\r\n" % flood)
+
+        async def told() -> list[int]:
+            return [size for one in server.node.seen for _, size in one.pending]
+
+        assert (await eventually(told, "it does not keep up", 30))[-1] > 100_000
+        transport.resume_reading()
+        await client.reader.readexactly(flood)
+
+        async def keeps_up() -> bool:
+            return (await told())[-1] <= 1_000
+
+        await eventually(keeps_up, "it keeps up again", 30)
+
+
+class SlowTransport(asyncio.Transport):
+    """Keeps all that it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unsent = 0
+        self.aborted = False
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """It is told by hand."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.unsent += len(data)
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+@looking
+async def test_who_falls_behind_again_has_a_whole_deadline_again() -> None:
+    async with running(OPTIONS) as server:
+        transport = SlowTransport()
+        connection = Connection(server.shared, ConnKind.CLIENT)
+        connection.connection_made(transport)
+        connection.write(b"x" * 1000)
+        connection.pause_writing()
+        transport.unsent = 10
+        connection.resume_writing()
+        connection.write(b"x" * 1000)
+        connection.pause_writing()
+        assert not transport.aborted, "there was no time to send the first ten"
+        connection.abort("the test ends")
+
+
+@looking
+async def test_who_is_closed_in_the_middle_of_what_is_sent_gets_all_of_it() -> None:
+    async with greeted() as (server, client):
+        flood = 16 << 20
+        client.writer.write(b"FLOOD %d\r\nQUIT\r\nPING\r\n" % flood)
+        sent = await client.reader.read(-1)
+        assert sent[:flood] == b"x" * flood
+        assert sent[flood:] in (b"BYE\r\n", b"PONG\r\nBYE\r\n", b"BYE\r\nPONG\r\n")
+        assert not server.shared.direct
+
+
+@looking
+async def test_a_write_to_who_broke_off_ends_nothing_else() -> None:
     async with greeted() as (server, client):
         second = await server.client()
         await second.line()
         reset(client)
-        for one in list(plain_of(server).values()):
-            one.write(b"MORE\r\n")
+        server.shared.write([(conn, b"MORE\r\n") for conn in plain_of(server).values()])
         assert await second.line() == "MORE"
         assert await second.ask("PING") == "PONG"
         assert await reason_of(server) == READ_ERROR
+
+
+@looking
+async def test_what_is_for_nobody_is_dropped() -> None:
+    async with greeted() as (server, client):
+        server.shared.write([(999, b"MORE\r\n")])
+        assert await client.ask("PING") == "PONG"
+
+
+@looking
+async def test_once_a_turn_has_enough_reads_are_small() -> None:
+    limits = replace(OPTIONS.edge, turn_bytes_high=0, read_bytes_min=3)
+    async with greeted(replace(OPTIONS, edge=limits)) as (server, client):
+        client.writer.write(b"PING\r\n" * 20)
+        assert [await client.line() for _ in range(20)] == ["PONG"] * 20
+        assert {len(chunk) for one in server.node.seen for _, chunk in one.chunks} == {3}
+
+
+def test_the_twin_is_the_one_that_is_asked_for(twin: str) -> None:
+    with made_looks() as looks:
+        assert (type(looks) is Looks) is (twin == "pure" or compiled() is None)
+        assert looks.select(0) == []

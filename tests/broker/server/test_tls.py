@@ -51,7 +51,7 @@ async def test_info_comes_first_then_the_handshake(certificates: Path) -> None:
         client = await upgraded(server, client_context(certificates))
         assert await client.ask("PING") == "PONG"
         assert server.node.seen[1].accepted[0].tls or server.node.seen[0].accepted[0].tls
-        assert server.looks is not None and not server.looks.plain
+        assert not server.shared.plain
         await client.close()
 
 
@@ -105,7 +105,7 @@ async def test_plain_clients_may_be_allowed(certificates: Path) -> None:
         assert await plain.ask("PING") == "PONG"
         secure = await upgraded(server, client_context(certificates))
         assert await secure.ask("PING") == "PONG"
-        assert server.looks is not None and not server.looks.plain
+        assert not server.shared.plain
         await plain.close()
         await secure.close()
 
