@@ -5,6 +5,7 @@ The archive is kept as the server sends it, in acknowledged chunks: `stream.arc.
 backup is not whole.
 """
 
+import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -14,12 +15,14 @@ from typing import TYPE_CHECKING
 
 from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError
+from jsctl.api.errors import ApiError
 from jsctl.api.requests import StreamSnapshotRequest
+from jsctl.api.times import parse_time
 from jsctl.auth.files import make_folder, write_whole
 from jsctl.backups.directory import ARCHIVE, DESCRIPTION, OLD_ARCHIVE, archive_of
 from jsctl.client.failures import foreign_errors, translate
 from jsctl.client.manager import Manager
-from jsctl.client.requests import Refused
+from jsctl.client.requests import STREAM_NOT_FOUND, Refused
 from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError, Unreachable, UsageError, sentence_of
 
@@ -36,6 +39,8 @@ RESTORE_S = 3600.0
 SILENCE_S = 10.0
 """A server that sends nothing for so long is given up."""
 END = "204"
+LEAVE_S = 2.0
+"""Whoever breaks a restore off waits so long for the server to be done with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,26 +141,57 @@ async def restore_stream(
     state: Mapping[str, object],
     *,
     progress: Callable[[int], None] = lambda _sent: None,
+    part_left: Callable[[], None] = lambda: None,
 ) -> Restored:
-    """A stream of that configuration from a directory. Raises ApiError if the server refuses."""
+    """A stream of that configuration from a directory. Raises ApiError if the server refuses.
+
+    One that is broken off before all is sent leaves no stream; if the server does not say so,
+    `part_left` is called.
+    """
     started, sent, count = perf_counter(), 0, 0
     name = str(config["name"])
     body = {"config": config, "state": state}
     told = await manager.requests.ask("stream_restore", name, body=body)
     target = str(told.get("deliver_subject", ""))
-    with archive_of(directory).open("rb") as file:
-        while chunk := file.read(min(RESTORE_CHUNK_BYTES, manager.client.max_payload)):
-            answer = await manager.requests.exchange(target, chunk)
-            if answer:
-                _check(answer, name)
-            sent, count = sent + len(chunk), count + 1
-            progress(sent)
+    try:
+        with archive_of(directory).open("rb") as file:
+            while chunk := file.read(min(RESTORE_CHUNK_BYTES, manager.client.max_payload)):
+                answer = await manager.requests.exchange(target, chunk)
+                if answer:
+                    _check(answer, name)
+                sent, count = sent + len(chunk), count + 1
+                progress(sent)
+    except asyncio.CancelledError:
+        if not await _taken_back(manager, name, target):
+            part_left()
+        raise
     try:
         done = await manager.client.request(target, b"", timeout=RESTORE_S)
     except foreign_errors() as error:
         raise translate(error) from None
     _check(bytes(done.data), name)
     return Restored(sent, count, perf_counter() - started)
+
+
+async def _taken_back(manager: Manager, name: str, target: str) -> bool:
+    """Whether there is nothing of a restore that is given up: a server may keep what had come.
+
+    A stream that somebody else has made by now stays: its messages are not older than itself.
+    """
+    try:
+        async with asyncio.timeout(LEAVE_S):
+            await manager.client.request(target, b"", timeout=LEAVE_S)
+            info = await manager.stream_info(name)
+            first = parse_time(info.state.first_ts) if info.state.messages else 0
+            if first < parse_time(info.created):
+                await manager.delete_stream(name)
+    except ApiError as error:
+        return error.err_code == STREAM_NOT_FOUND
+    except JsctlError:
+        return False
+    except foreign_errors():
+        return False
+    return True
 
 
 def _check(answer: bytes, name: str) -> None:

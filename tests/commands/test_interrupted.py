@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jsctl.cli import main
-from jsctl.testing import Broker, BrokerFactory
+from jsctl.testing import Broker, BrokerFactory, RealServer
 from tests.support.command_line import FOREIGN
 from tests.support.waiting import wait_for
 
@@ -223,10 +223,15 @@ SILENT = (
     Silent(
         "account backup FOLDER/all -f", " backed up in ", file="all/OBJ_O/stream*", left=("all",)
     ),
-    Silent("stream restore SAVED/OBJ_O", "nothing was restored", "Starting restore", user="b"),
+    Silent(
+        "stream restore SAVED/OBJ_O",
+        "nothing was restored, but the server may have a part of OBJ_O",
+        "Starting restore",
+        user="b",
+    ),
     Silent(
         "account restore SAVED",
-        "restored KV_K",
+        "restored KV_K, but the server may have a part of OBJ_O",
         'Starting restore of Stream "OBJ_O"',
         user="c",
         streams=("KV_K",),
@@ -276,6 +281,30 @@ def test_what_is_broken_off_is_not_there_though_the_server_is_silent(
         capfd.readouterr()
         assert main([*login, "stream", "ls", "--all", "-n"]) == 0
         assert tuple(capfd.readouterr().out.split()) == silent.streams
+
+
+@pytest.mark.parametrize("words", ["stream restore", "backup restore stream"])
+def test_a_restore_that_is_broken_off_leaves_no_part_on_a_server_that_keeps_what_came(
+    saved: Path, words: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log"
+    with RealServer("-js") as server:
+        login = ["-s", server.url]
+        line = [sys.executable, "-m", "jsctl", *login, *words.split(" "), f"{saved}/OBJ_O"]
+
+        def some_came() -> bool:
+            found = server.monitor("/jsz")
+            return isinstance(found, dict) and found["messages"] != 0
+
+        with begun(line, tmp_path) as process:
+            wait_for(some_came, "a part is there")
+            assert process.poll() is None, log.read_text()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(END_S) == INTERRUPTED, log.read_text()
+        assert log.read_text().endswith("\ninterrupted: nothing was restored\n")
+        capfd.readouterr()
+        assert main([*login, "stream", "ls", "--all", "-n"]) == 0
+        assert capfd.readouterr().out == ""
 
 
 EARLY = """

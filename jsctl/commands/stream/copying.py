@@ -79,7 +79,7 @@ class Copier:
         """What is wrong with a message of this subject in the source, and what would help."""
         stored = self._prefix + subject
         subjects = f", only {', '.join(taken)}" if taken else ""
-        hints = (f"--subjects has to name what takes {stored}, too",)
+        hints: tuple[str, ...] = (f"--subjects has to name what takes {stored}, too",)
         if not self._prefix and self._target is self._manager:
             hints = (
                 f"--prefix NAME stores them below one of their own, here NAME.{subject}",

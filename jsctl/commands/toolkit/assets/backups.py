@@ -82,12 +82,17 @@ class _Restoring:
         self.done: list[str] = []
         self.sent = ""
         """The stream whose archive is with the server, as a whole, and not restored yet."""
+        self.part = ""
+        """One that the server may have kept a part of."""
 
     def left(self) -> str:
         """What there is if it ends here."""
         some = f"restored {', '.join(self.done)}" if self.done else "nothing was restored"
-        more = f", the server may still make {self.sent}: it has the whole archive"
-        return some + (more if self.sent else "")
+        if self.sent:
+            return f"{some}, the server may still make {self.sent}: it has the whole archive"
+        if self.part:
+            return f"{some}, but the server may have a part of {self.part}: it does not answer"
+        return some
 
 
 async def restore(call: Call, manager: "Manager", directory: Path) -> StreamInfo:
@@ -111,9 +116,12 @@ async def _restored(
     def progress(sent: int) -> None:
         state.sent = name if sent == held else ""
 
+    def part_left() -> None:
+        state.part = name
+
     try:
         done = await restore_stream(
-            manager, directory, config, description.state, progress=progress
+            manager, directory, config, description.state, progress=progress, part_left=part_left
         )
     except ApiError as error:
         raise RequestFailed(error, prefix="restore failed") from None
