@@ -60,6 +60,13 @@ def refusal(directory: Path) -> str:
     return f"{directory} is a file" if directory.exists() else ""
 
 
+def check_target(directory: Path) -> None:
+    """Raises UsageError where a backup cannot go."""
+    problem = refusal(directory)
+    if problem:
+        raise UsageError(problem, hints=("name a new directory",))
+
+
 async def backup_stream(
     manager: Manager,
     name: str,
@@ -77,9 +84,7 @@ async def backup_stream(
     the server refuses, JsctlError or Unreachable if it breaks off or there is no room; then no
     archive is left, and no directory that was not there.
     """
-    problem = refusal(directory)
-    if problem:
-        raise UsageError(problem, hints=("name a new directory",))
+    check_target(directory)
     started = perf_counter()
     inbox = manager.client.new_inbox()
     request = StreamSnapshotRequest(

@@ -10,7 +10,13 @@ from jsctl.api.stream import StreamConfig, StreamInfo
 from jsctl.api.times import SECOND_NS, format_duration
 from jsctl.auth.files import make_folder
 from jsctl.backups.directory import Description, archive_of, description_of
-from jsctl.client.backup import CHUNK_BYTES, WINDOW_BYTES, backup_stream, restore_stream
+from jsctl.client.backup import (
+    CHUNK_BYTES,
+    WINDOW_BYTES,
+    backup_stream,
+    check_target,
+    restore_stream,
+)
 from jsctl.commands.toolkit.assets.config_files import load_config
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.interrupts import told
@@ -43,10 +49,11 @@ async def _backed_up(
     call: Call, manager: "Manager", name: str, directory: Path
 ) -> dict[str, object]:
     held = (await manager.stream_info(name)).state.bytes
+    check_target(directory)
     call.output.say(f'Starting backup of Stream "{name}" with {size(held)}')
     if call.flag("check"):
         call.output.say(
-            "\nHealth Check was requested, this can take a long time without progress reports\n"
+            "Health Check was requested, this can take a long time without progress reports\n"
         )
     try:
         done = await backup_stream(
@@ -99,7 +106,9 @@ async def restore(call: Call, manager: "Manager", directory: Path) -> StreamInfo
     """One stream from a directory, where its options say. Raises Conflict if it is there."""
     state = _Restoring()
     with told(call, state.left):
-        return await _restored(call, manager, directory, state)
+        info = await _restored(call, manager, directory, state)
+    call.output.print()
+    return info
 
 
 async def _restored(
@@ -131,7 +140,6 @@ async def _restored(
     info = await manager.stream_info(name)
     if not call.output.asked:
         call.output.details(stream_screen(info))
-        call.output.print()
     return info
 
 
