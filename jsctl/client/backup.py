@@ -156,7 +156,11 @@ async def restore_stream(
     started, sent, count = perf_counter(), 0, 0
     name = str(config["name"])
     body = {"config": config, "state": state}
-    told = await manager.requests.ask("stream_restore", name, body=body)
+    try:
+        told = await manager.requests.ask("stream_restore", name, body=body)
+    except asyncio.CancelledError:
+        part_left()  # It is not known whether the server has begun.
+        raise
     target = str(told.get("deliver_subject", ""))
     try:
         with archive_of(directory).open("rb") as file:

@@ -33,7 +33,7 @@ def size(byte_count: int) -> str:
     tenths = int(value * 10 + 0.5)
     if tenths < 100 and unit:
         return f"{tenths / 10:.1f} {_SIZES[unit]}"
-    return f"{(tenths + 5) // 10} {_SIZES[unit]}"  # 10.45 to 10.5, and that to 11
+    return f"{int(value + 0.5)} {_SIZES[unit]}"
 
 
 def duration(duration_ns: int) -> str:
