@@ -21,6 +21,7 @@ from jsctl.api.times import parse_time
 from jsctl.auth.files import make_folder, write_whole
 from jsctl.backups.directory import ARCHIVE, DESCRIPTION, OLD_ARCHIVE, archive_of
 from jsctl.client.failures import foreign_errors, translate
+from jsctl.client.interrupts import heed_interrupt
 from jsctl.client.manager import Manager
 from jsctl.client.requests import STREAM_NOT_FOUND, Refused
 from jsctl.dataclass import dataclass
@@ -166,6 +167,7 @@ async def restore_stream(
         with archive_of(directory).open("rb") as file:
             while chunk := file.read(min(RESTORE_CHUNK_BYTES, manager.client.max_payload)):
                 answer = await manager.requests.exchange(target, chunk)
+                heed_interrupt()
                 if answer:
                     _check(answer, name)
                 sent, count = sent + len(chunk), count + 1
@@ -225,6 +227,7 @@ async def _chunks(subscription: "Subscription", manager: Manager) -> AsyncIterat
             if isinstance(found, Unreachable):
                 found = Unreachable(f"the server sent nothing more for {SILENCE_S:g} s")
             raise found from None
+        heed_interrupt()
         headers = message.headers or {}
         status = headers.get("Status", "")
         if status and status != END:

@@ -11,6 +11,7 @@ from jsctl.api.subjects import api_subject, parse_ack
 from jsctl.api.times import SECOND_NS
 from jsctl.api.words import AckPolicy, DeliverPolicy
 from jsctl.client.failures import foreign_errors, translate
+from jsctl.client.interrupts import heed_interrupt
 from jsctl.client.requests import api_prefix
 from jsctl.dataclass import dataclass
 from jsctl.errors import Unreachable
@@ -104,6 +105,7 @@ async def _batch(
         await client.publish(subject.decode(), body, reply=inbox)
         while found < count:
             message = await subscription.next_msg(timeout=settings.timeout + 1)
+            heed_interrupt()
             ack = parse_ack(message.reply.encode())
             if ack is None:
                 status = (message.headers or {}).get("Status", "")
