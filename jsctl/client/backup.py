@@ -21,8 +21,8 @@ from jsctl.api.times import parse_time
 from jsctl.auth.files import make_folder, write_whole
 from jsctl.backups.directory import ARCHIVE, DESCRIPTION, OLD_ARCHIVE, archive_of
 from jsctl.client.failures import foreign_errors, translate
-from jsctl.client.interrupts import heed_interrupt
 from jsctl.client.manager import Manager
+from jsctl.client.reading import heed_interrupt
 from jsctl.client.requests import STREAM_NOT_FOUND, Refused
 from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError, Unreachable, UsageError, sentence_of

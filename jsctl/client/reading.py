@@ -11,7 +11,6 @@ from jsctl.api.subjects import api_subject, parse_ack
 from jsctl.api.times import SECOND_NS
 from jsctl.api.words import AckPolicy, DeliverPolicy
 from jsctl.client.failures import foreign_errors, translate
-from jsctl.client.interrupts import heed_interrupt
 from jsctl.client.requests import api_prefix
 from jsctl.dataclass import dataclass
 from jsctl.errors import Unreachable
@@ -89,6 +88,14 @@ async def read_stream(
                 await asyncio.sleep(AGAIN_S)
     finally:
         await asyncio.shield(manager.delete_consumer(stream, info.name))
+
+
+def heed_interrupt() -> None:
+    """Raises CancelledError if the task is to end: `asyncio.wait_for` of Python 3.11 passes over
+    that when it has an answer already, and who reads on would never hear of it."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 async def _batch(
