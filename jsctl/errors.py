@@ -34,6 +34,12 @@ class JsctlError(Exception):
         super().__init__(message)
 
 
+def prefixed(error: "JsctlError", text: str) -> "JsctlError":
+    """The same error, told as that of what was tried."""
+    error.args = (f"{text}: {error}",)
+    return error
+
+
 def sentence_of(error: OSError, path: object = None) -> str:
     """`open FILE: no such file or directory`; without a file only what is wrong."""
     what = (error.strerror or str(error)).lower()

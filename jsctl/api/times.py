@@ -135,12 +135,13 @@ def civil_date(days: int) -> tuple[int, int, int]:
 
 
 def parse_duration(text: str, *, go_only: bool = False) -> int:
-    """Nanoseconds of `1h30m`, `250ms`, `1y2M3d`; `M` has 30 days and `y` 365.
+    """Nanoseconds of `1h30m`, `250ms`, `1y2M3d`, `1h 30m`; `M` has 30 days and `y` 365.
 
     `go_only` accepts only the units of Go itself (up to hours). Raises ValueError.
     """
-    sign = -1 if text.startswith("-") else 1
-    rest = text[1:] if text[:1] in ("+", "-") else text
+    trimmed = text if go_only else text.strip(" ,")
+    sign = -1 if trimmed.startswith("-") else 1
+    rest = trimmed[1:] if trimmed[:1] in ("+", "-") else trimmed
     if rest == "0":
         return 0
     if len(rest) > _DURATION_CHARACTERS_MAX:
@@ -149,6 +150,9 @@ def parse_duration(text: str, *, go_only: bool = False) -> int:
     whole = 0
     at = 0
     while at < len(rest):
+        if not go_only and rest[at] in " ,":
+            at += 1
+            continue
         found = _DURATION_PART.match(rest, at)
         if found is None or (go_only and found[2] not in _GO_UNITS):
             break

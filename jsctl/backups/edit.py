@@ -86,10 +86,11 @@ def edit_backup(source: Path, target: Path, edit: Edit) -> Edited:
     edit.wanted.check()
     path, description = archive_of(source), description_of(source)
     if edit.wanted.kv_compact and not description.is_bucket:
-        subjects = description.config.get("subjects") or []
+        found = description.config.get("subjects")
+        subjects = " ".join(map(str, found)) if isinstance(found, list) else ""
         raise UsageError(
             f'KVCompact requires a KV bucket backup: stream "{description.name}" '
-            f"with subjects {subjects} is not one"
+            f"with subjects [{subjects}] is not one"
         )
     if edit.dry_run:
         return _Editor(path, description, edit, None).run()

@@ -5,6 +5,7 @@ The archive is kept as the server sends it, in acknowledged chunks: `stream.arc.
 backup is not whole.
 """
 
+import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -14,12 +15,15 @@ from typing import TYPE_CHECKING
 
 from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError
+from jsctl.api.errors import ApiError
 from jsctl.api.requests import StreamSnapshotRequest
+from jsctl.api.times import parse_time
 from jsctl.auth.files import make_folder, write_whole
 from jsctl.backups.directory import ARCHIVE, DESCRIPTION, OLD_ARCHIVE, archive_of
 from jsctl.client.failures import foreign_errors, translate
 from jsctl.client.manager import Manager
-from jsctl.client.requests import Refused
+from jsctl.client.reading import heed_interrupt
+from jsctl.client.requests import STREAM_NOT_FOUND, Refused
 from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError, Unreachable, UsageError, sentence_of
 
@@ -36,6 +40,8 @@ RESTORE_S = 3600.0
 SILENCE_S = 10.0
 """A server that sends nothing for so long is given up."""
 END = "204"
+LEAVE_S = 2.0
+"""Whoever breaks a restore off waits so long for the server to be done with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,13 @@ def refusal(directory: Path) -> str:
     return f"{directory} is a file" if directory.exists() else ""
 
 
+def check_target(directory: Path) -> None:
+    """Raises UsageError where a backup cannot go."""
+    problem = refusal(directory)
+    if problem:
+        raise UsageError(problem, hints=("name a new directory",))
+
+
 async def backup_stream(
     manager: Manager,
     name: str,
@@ -72,9 +85,7 @@ async def backup_stream(
     the server refuses, JsctlError or Unreachable if it breaks off or there is no room; then no
     archive is left, and no directory that was not there.
     """
-    problem = refusal(directory)
-    if problem:
-        raise UsageError(problem, hints=("name a new directory",))
+    check_target(directory)
     started = perf_counter()
     inbox = manager.client.new_inbox()
     request = StreamSnapshotRequest(
@@ -136,26 +147,62 @@ async def restore_stream(
     state: Mapping[str, object],
     *,
     progress: Callable[[int], None] = lambda _sent: None,
+    part_left: Callable[[], None] = lambda: None,
 ) -> Restored:
-    """A stream of that configuration from a directory. Raises ApiError if the server refuses."""
+    """A stream of that configuration from a directory. Raises ApiError if the server refuses.
+
+    One that is broken off before all is sent leaves no stream; if the server does not say so,
+    `part_left` is called.
+    """
     started, sent, count = perf_counter(), 0, 0
     name = str(config["name"])
     body = {"config": config, "state": state}
-    told = await manager.requests.ask("stream_restore", name, body=body)
+    try:
+        told = await manager.requests.ask("stream_restore", name, body=body)
+    except asyncio.CancelledError:
+        part_left()  # It is not known whether the server has begun.
+        raise
     target = str(told.get("deliver_subject", ""))
-    with archive_of(directory).open("rb") as file:
-        while chunk := file.read(min(RESTORE_CHUNK_BYTES, manager.client.max_payload)):
-            answer = await manager.requests.exchange(target, chunk)
-            if answer:
-                _check(answer, name)
-            sent, count = sent + len(chunk), count + 1
-            progress(sent)
+    try:
+        with archive_of(directory).open("rb") as file:
+            while chunk := file.read(min(RESTORE_CHUNK_BYTES, manager.client.max_payload)):
+                answer = await manager.requests.exchange(target, chunk)
+                heed_interrupt()
+                if answer:
+                    _check(answer, name)
+                sent, count = sent + len(chunk), count + 1
+                progress(sent)
+    except asyncio.CancelledError:
+        if not await _taken_back(manager, name, target):
+            part_left()
+        raise
     try:
         done = await manager.client.request(target, b"", timeout=RESTORE_S)
     except foreign_errors() as error:
         raise translate(error) from None
     _check(bytes(done.data), name)
     return Restored(sent, count, perf_counter() - started)
+
+
+async def _taken_back(manager: Manager, name: str, target: str) -> bool:
+    """Whether there is nothing of a restore that is given up: a server may keep what had come.
+
+    A stream that somebody else has made by now stays: its messages are not older than itself.
+    """
+    try:
+        async with asyncio.timeout(LEAVE_S):
+            await manager.client.request(target, b"", timeout=LEAVE_S)
+            info = await manager.stream_info(name)
+            first = parse_time(info.state.first_ts) if info.state.messages else 0
+            if first < parse_time(info.created):
+                await manager.delete_stream(name)
+    except ApiError as error:
+        return error.err_code == STREAM_NOT_FOUND
+    except JsctlError:
+        return False
+    except foreign_errors():
+        return False
+    return True
 
 
 def _check(answer: bytes, name: str) -> None:
@@ -180,6 +227,7 @@ async def _chunks(subscription: "Subscription", manager: Manager) -> AsyncIterat
             if isinstance(found, Unreachable):
                 found = Unreachable(f"the server sent nothing more for {SILENCE_S:g} s")
             raise found from None
+        heed_interrupt()
         headers = message.headers or {}
         status = headers.get("Status", "")
         if status and status != END:

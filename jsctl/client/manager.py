@@ -4,7 +4,7 @@ Methods are thin: one request each, except the paged lists. Errors: `ApiError` f
 server refuses, `Unreachable` for silence.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -94,16 +94,27 @@ class Manager:
     async def stream_subjects(self, name: str, subject: str = ">") -> dict[str, int]:
         """Subjects with their message counts, all pages."""
         found: dict[str, int] = {}
+        async for page in self.subject_pages(name, subject):
+            found.update(page)
+        return found
+
+    async def subject_pages(
+        self, name: str, subject: str = ">"
+    ) -> AsyncGenerator[dict[str, int], None]:
+        """The same as they come: of a stream that may have more than are to be kept."""
+        seen = 0
         for _ in range(PAGES_MAX):
-            body = {"offset": len(found), "subjects_filter": subject}
+            body = {"offset": seen, "subjects_filter": subject}
             document = await self.requests.ask("stream_info", name, body=body)
             state = document.get("state")
             page = state.get("subjects") if isinstance(state, dict) else None
+            if not page:
+                return
+            yield page
+            seen += len(page)
             total = document.get("total")
-            found.update(page or {})
-            if not page or not isinstance(total, int) or len(found) >= total:
-                break
-        return found
+            if not isinstance(total, int) or seen >= total:
+                return
 
     async def create_stream(self, config: StreamConfig, *, level: int = 0) -> StreamInfo:
         """Makes a stream."""

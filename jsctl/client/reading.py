@@ -90,6 +90,14 @@ async def read_stream(
         await asyncio.shield(manager.delete_consumer(stream, info.name))
 
 
+def heed_interrupt() -> None:
+    """Raises CancelledError if the task is to end: `asyncio.wait_for` of Python 3.11 passes over
+    that when it has an answer already, and who reads on would never hear of it."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
 async def _batch(
     manager: "Manager", stream: str, consumer: str, count: int
 ) -> AsyncIterator[StoredMessage]:
@@ -104,6 +112,7 @@ async def _batch(
         await client.publish(subject.decode(), body, reply=inbox)
         while found < count:
             message = await subscription.next_msg(timeout=settings.timeout + 1)
+            heed_interrupt()
             ack = parse_ack(message.reply.encode())
             if ack is None:
                 status = (message.headers or {}).get("Status", "")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from jsctl.cli import finished, main
-from jsctl.testing import Broker, BrokerFactory
+from jsctl.testing import Broker, BrokerFactory, RealServer
 from tests.support.command_line import FOREIGN
 from tests.support.waiting import wait_for
 
@@ -25,6 +25,8 @@ CONFIG = """
 accounts {
   SYS { users [ { user: sys, password: x } ] }
   A { jetstream: enabled, users [ { user: a, password: x } ] }
+  B { jetstream: enabled, users [ { user: b, password: x } ] }
+  C { jetstream: enabled, users [ { user: c, password: x } ] }
 }
 system_account: SYS
 no_auth_user: a
@@ -191,26 +193,119 @@ def large(filled: Broker, tmp_path_factory: pytest.TempPathFactory) -> Broker:
     return filled
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["stream backup OBJ_O FOLDER/made", "object get O large --output FOLDER/made -f"],
+@pytest.fixture(scope="module")
+def saved(large: Broker, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Backups of two of its streams, a small one and one that takes a while."""
+    folder = tmp_path_factory.mktemp("saved")
+    for name in ("KV_K", "OBJ_O"):
+        assert main(["-s", large.url, "backup", "stream", name, f"{folder}/{name}"]) == 0
+    return folder
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """A line that is broken off when it shows something, or when a file is there."""
+
+    line: str
+    said: str
+    shown: str = ""
+    file: str = ""
+    user: str = "a"
+    left: tuple[str, ...] = ()
+    """What is in the folder afterwards."""
+    streams: tuple[str, ...] = ()
+    """Of an account that was empty."""
+
+
+SILENT = (
+    Silent("object get O large --output FOLDER/made -f", "", file="*made*"),
+    Silent("stream backup OBJ_O FOLDER/made", "there is no backup in", file="made/*"),
+    Silent("backup stream OBJ_O FOLDER/made", "there is no backup in", file="made/*"),
+    Silent(
+        "account backup FOLDER/all -f", " backed up in ", file="all/OBJ_O/stream*", left=("all",)
+    ),
+    Silent(
+        "stream restore SAVED/OBJ_O",
+        "nothing was restored, but the server may have a part of OBJ_O",
+        "Starting restore",
+        user="b",
+    ),
+    Silent(
+        "account restore SAVED",
+        "restored KV_K, but the server may have a part of OBJ_O",
+        'Starting restore of Stream "OBJ_O"',
+        user="c",
+        streams=("KV_K",),
+    ),
+    Silent(
+        "audit gather --output FOLDER/made", "nothing was written to", file="*made*", user="sys"
+    ),
 )
-def test_a_file_that_is_broken_off_is_not_there_though_the_server_is_silent(
-    large: Broker, line: str, tmp_path: Path
+
+
+@pytest.mark.parametrize("silent", SILENT, ids=[one.line for one in SILENT])
+def test_what_is_broken_off_is_not_there_though_the_server_is_silent(
+    large: Broker,
+    saved: Path,
+    silent: Silent,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    words = line.replace("FOLDER", str(tmp_path)).split(" ")
-    with begun([sys.executable, "-m", "jsctl", "-s", large.url, *words], tmp_path) as process:
-        wait_for(lambda: len(list(tmp_path.iterdir())) > 1, "it writes")
+    log = tmp_path / "log"
+    line = silent.line.replace("FOLDER", str(tmp_path)).replace("SAVED", str(saved))
+    login = ["-s", large.url, "--user", silent.user, "--password", "x"]
+
+    def goes_on() -> bool:
+        assert process.poll() is None, log.read_text()
+        return silent.shown in log.read_text() and (
+            not silent.file or any(tmp_path.glob(silent.file))
+        )
+
+    words = [sys.executable, "-m", "jsctl", *login, *line.split(" ")]
+    with begun(words, tmp_path) as process:
+        wait_for(goes_on, "it is at work")
         large.pause()
         try:
-            assert process.poll() is None, (tmp_path / "log").read_text()
             process.send_signal(signal.SIGINT)
-            assert process.wait(END_S) == INTERRUPTED, (tmp_path / "log").read_text()
+            assert process.wait(END_S) == INTERRUPTED, log.read_text()
         finally:
             large.resume()
-    said = (tmp_path / "log").read_text()
-    assert not [word for word in TROUBLE if word in said], said
-    assert [one.name for one in tmp_path.iterdir()] == ["log"]
+    said = log.read_text().splitlines()
+    assert not [one for one in said if any(word in one for word in TROUBLE)], said
+    assert [silent.said in one for one in said if one.startswith("interrupted: ")] == (
+        [True] if silent.said else []
+    ), said
+    assert {one.name for one in tmp_path.iterdir()} == {"log", *silent.left}
+    for folder in tmp_path.glob("all/*"):
+        assert (folder / "backup.json").exists(), "it is whole"
+    if silent.user in "bc":
+        capfd.readouterr()
+        assert main([*login, "stream", "ls", "--all", "-n"]) == 0
+        assert tuple(capfd.readouterr().out.split()) == silent.streams
+
+
+@pytest.mark.parametrize("words", ["stream restore", "backup restore stream"])
+def test_a_restore_that_is_broken_off_leaves_no_part_on_a_server_that_keeps_what_came(
+    saved: Path, words: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log"
+    with RealServer("-js") as server:
+        login = ["-s", server.url]
+        line = [sys.executable, "-m", "jsctl", *login, *words.split(" "), f"{saved}/OBJ_O"]
+
+        def some_came() -> bool:
+            found = server.monitor("/jsz")
+            return isinstance(found, dict) and found["messages"] != 0
+
+        with begun(line, tmp_path) as process:
+            wait_for(some_came, "a part is there")
+            assert process.poll() is None, log.read_text()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(END_S) == INTERRUPTED, log.read_text()
+        assert log.read_text().endswith("\ninterrupted: nothing was restored\n")
+        capfd.readouterr()
+        assert main([*login, "stream", "ls", "--all", "-n"]) == 0
+        assert capfd.readouterr().out == ""
 
 
 EARLY = """

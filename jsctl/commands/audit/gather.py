@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jsctl import __version__
 from jsctl.api.codec import dumps
@@ -18,7 +19,11 @@ from jsctl.client.system import NatsSystem, SystemReply
 from jsctl.commands.audit.examples import at, objects, text
 from jsctl.commands.toolkit.archives.files import LOG, METADATA, UNCLUSTERED, BadName, Writer
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.interrupts import told
 from jsctl.errors import JsctlError, NotFound, UsageError
+
+if TYPE_CHECKING:
+    from jsctl.client.library import NatsClient
 
 CPU_PROFILE_NS_MAX = 15 * SECOND_NS
 PAGE = 1024
@@ -63,29 +68,35 @@ async def gather(call: Call) -> None:
         )
     target = Path(call.text("output")) if call.given("output") else default
     async with call.client() as client:
-        facts = await connection_facts(client)
-        archive = Writer(target)
-        try:
-            run = _Gathering(call, NatsSystem(client, call.settings), archive)
-            await run.everything()
-            metadata = {
-                "capture_timestamp": format_time(time.time_ns()),
-                "connected_server_name": facts.server_name,
-                "connected_server_version": facts.server_version,
-                "connect_url": facts.url,
-                "user_name": getpass.getuser(),
-                "version": f"jsctl {__version__}",
-            }
-            archive.add(metadata, {"special": METADATA})
-            archive.add_bytes(run.captured, "log", {"special": LOG})
-            archive.finish()
-        except OSError as error:
-            archive.discard()
-            raise JsctlError(f"cannot write {target}: {error.strerror}") from None
-        except BaseException:
-            archive.discard()
-            raise
+        with told(call, lambda: f"nothing was written to {target}"):
+            run = await _gathered(call, client, target)
     run.tell(f"Archive created at: {target}")
+
+
+async def _gathered(call: Call, client: "NatsClient", target: Path) -> "_Gathering":
+    facts = await connection_facts(client)
+    archive = Writer(target)
+    try:
+        run = _Gathering(call, NatsSystem(client, call.settings), archive)
+        await run.everything()
+        metadata = {
+            "capture_timestamp": format_time(time.time_ns()),
+            "connected_server_name": facts.server_name,
+            "connected_server_version": facts.server_version,
+            "connect_url": facts.url,
+            "user_name": getpass.getuser(),
+            "version": f"jsctl {__version__}",
+        }
+        archive.add(metadata, {"special": METADATA})
+        archive.add_bytes(run.captured, "log", {"special": LOG})
+        archive.finish()
+    except OSError as error:
+        archive.discard()
+        raise JsctlError(f"cannot write {target}: {error.strerror}") from None
+    except BaseException:
+        archive.discard()
+        raise
+    return run
 
 
 class _Gathering:

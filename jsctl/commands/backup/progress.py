@@ -16,17 +16,22 @@ STEP = 100
 def reading(
     call: Call, verb: str, source: Path, passes: int = 1
 ) -> Iterator[Callable[[int], None]]:
-    """Gives the function that is told the bytes read."""
+    """Gives the function that is told the bytes read; what is refused before has no heading."""
     total = archive_of(source).stat().st_size
     shown = call.flag("progress") and not call.as_data
-    if shown:
-        more = f" in {passes} passes" if passes > 1 else ""
-        call.output.print(f"{verb} backup in {source} with {size(total)}{more}")
     bar = shown and call.output.stderr.isatty()
-    drawn = -1
+    drawn, begun = -1, False
+
+    def begin() -> None:
+        nonlocal begun
+        if shown and not begun:
+            more = f" in {passes} passes" if passes > 1 else ""
+            call.output.print(f"{verb} backup in {source} with {size(total)}{more}")
+        begun = True
 
     def told(read: int) -> None:
         nonlocal drawn
+        begin()
         now = read * STEP // max(total, 1)
         if bar and now != drawn:
             drawn = now
@@ -35,8 +40,9 @@ def reading(
 
     try:
         yield told
+        begin()
     finally:
         if bar:
             call.output.stderr.write("\r\x1b[K")
-        if shown:
+        if shown and begun:
             call.output.print()

@@ -11,8 +11,9 @@ from jsctl.client.buckets.kv import PREFIX, check_bucket, delete_bucket, fresh_b
 from jsctl.client.manager import Manager
 from jsctl.client.worded import library_words, worded
 from jsctl.commands.bench.kinds import Benchmark
+from jsctl.commands.toolkit.assets.picking import check_name
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import JsctlError, RequestFailed, UsageError
+from jsctl.errors import JsctlError, RequestFailed, UsageError, prefixed
 
 STREAM_NOT_FOUND, CONSUMER_NOT_FOUND, INVALID_CONFIG = 10059, 10014, 10052
 BATCHES = (Benchmark.JS_ATOMIC, Benchmark.JS_FAST)
@@ -51,10 +52,12 @@ async def _check_level(manager: Manager, kind: Benchmark) -> None:
 
 
 async def _existing(manager: Manager, name: str) -> StreamInfo:
+    what = f"could not access stream {name}"
+    check_name(name, "stream", about=what)
     try:
         return await manager.stream_info(name)
     except ApiError as error:
-        raise worded(error, f"could not access stream {name}") from None
+        raise worded(error, what) from None
 
 
 async def stream_of(call: Call) -> StreamInfo:
@@ -147,7 +150,7 @@ async def check_bucket_there(call: Call) -> None:
         try:
             await open_bucket(manager, name)
         except JsctlError as error:
-            raise type(error)(f"finding kv bucket '{name}': {error}") from None
+            raise prefixed(error, f"finding kv bucket '{name}'") from None
 
 
 async def prepare_bucket(call: Call) -> None:

@@ -8,6 +8,7 @@ from time import perf_counter_ns, strftime
 
 from jsctl.api.errors import ApiError
 from jsctl.client.raw import Frame, RawConnection, frame_of
+from jsctl.client.stored import stored_answer
 from jsctl.client.worded import worded
 from jsctl.commands.bench.inflow import Inflow
 from jsctl.commands.bench.job import Job
@@ -229,6 +230,15 @@ async def batch_getter(connection: RawConnection, job: Job) -> Sample:
     return Sample(count, total_bytes, started, perf_counter_ns(), latencies)
 
 
+def _refusal_in(frame: Frame) -> str:
+    """What an answer says that is no message: those have headers."""
+    try:
+        stored_answer(bytes(frame.payload))
+    except (ApiError, JsctlError) as error:
+        return str(error)
+    return "invalid stream response: response should have headers"
+
+
 def _sequence_of(frame: Frame) -> int:
     mark = b"\r\nNats-Sequence: "
     at = frame.header.find(mark) + len(mark)
@@ -283,4 +293,6 @@ class _Asking:
                 if frame.status:
                     text = frame.header.split(b"\r\n")[0].decode("utf-8", "replace")
                     raise Unreachable(f"doing a direct get on the stream: {text}")
+                if not frame.header:
+                    raise Unreachable(f"getting message from the stream: {_refusal_in(frame)}")
                 yield frame

@@ -245,7 +245,7 @@ def _job(
         subjects=call.integer("multisubjectmax") if call.flag("multisubject") else None,
         random_subjects=call.flag("multisubjectrandomize"),
         batch=max(1, call.integer("batch", 500)),
-        acks_max=max(1, call.integer("max-outstanding-acks", 1)),
+        acks_max=_acks_max(call),
         pace=Pace(
             sleep_seconds=sleep_ns / SECOND_NS,
             offset_seconds=random.random() * sleep_ns / SECOND_NS if at else 0.0,
@@ -264,6 +264,13 @@ def _job(
         keys=call.integer("randomize"),
         api_prefix=api_prefix(call.settings).decode(),
     )
+
+
+def _acks_max(call: Call) -> int:
+    most = call.integer("max-outstanding-acks", 1)
+    if most < 1:
+        raise UsageError("--max-outstanding-acks must be >= 1")
+    return most
 
 
 def with_consumer(job: Job, name: str) -> Job:

@@ -186,7 +186,7 @@ def with_flags(call: Call, config: ConsumerConfig) -> ConsumerConfig:
         config = replace(config, sample_freq=_percent(call.integer("sample")))
     if call.integer("max-pending", -1) >= 0:
         config = replace(config, max_ack_pending=call.integer("max-pending"))
-    if call.duration("wait", -1) > 0:
+    if call.duration("wait", -1) >= 0:
         config = replace(config, ack_wait=call.duration("wait"))
     if call.text("deliver"):
         config = starting(config, call.text("deliver"))

@@ -15,7 +15,7 @@ from jsctl.client.requests import api_prefix
 from jsctl.commands.toolkit.assets.picking import check_name, consumer_of
 from jsctl.commands.toolkit.content.bodies import message_document
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import JsctlError, RequestFailed, Unreachable, UsageError
+from jsctl.errors import JsctlError, RequestFailed, Unreachable, UsageError, prefixed
 from jsctl.render.humanize import duration
 from jsctl.render.reports.consumers import ACK_WORDS
 
@@ -60,7 +60,7 @@ async def _fetch(call: Call, manager: "Manager", stream: str, name: str) -> "Msg
         message = await subscription.next_msg(timeout=settings.timeout + 1)
     except foreign_errors() as error:
         problem = translate(error)
-        raise type(problem)(f"no message received: {problem}") from None
+        raise prefixed(problem, "no message received") from None
     finally:
         await subscription.unsubscribe()
     code = (message.headers or {}).get("Status")

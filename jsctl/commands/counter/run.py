@@ -53,9 +53,19 @@ async def _opened(call: Call) -> AsyncIterator[tuple[Manager, str]]:
         yield manager, name
 
 
+def _subject(call: Call) -> str:
+    """Raises UsageError for what is none."""
+    subject = call.text("subject")
+    if not subject:
+        raise UsageError("nats: invalid subject name: subject cannot be empty")
+    if " " in subject or "" in subject.split("."):
+        raise UsageError(f"nats: invalid subject name: {subject}")
+    return subject
+
+
 async def _counter(call: Call, missing: str) -> Counter:
     """The counter of the subject argument; `missing` is said of one that never counted."""
-    subject = call.text("subject")
+    subject = _subject(call)
     async with _opened(call) as (manager, stream):
         try:
             message = await manager.direct_message(stream, last_for=subject)
@@ -136,7 +146,7 @@ async def decrement(call: Call) -> None:
 
 
 async def _add(call: Call, *, negative: bool) -> None:
-    subject = call.text("subject")
+    subject = _subject(call)
     async with _opened(call) as (manager, _):
         try:
             step = _number(call.text("value"))

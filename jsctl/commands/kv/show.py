@@ -15,7 +15,7 @@ from jsctl.client.buckets.kv import (
 )
 from jsctl.commands.kv.open import opened
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import JsctlError, UsageError
+from jsctl.errors import JsctlError, UsageError, prefixed
 from jsctl.render.column import sort_rows
 from jsctl.render.humanize import moment_ns
 from jsctl.render.reports.buckets import (
@@ -51,7 +51,7 @@ async def _list_keys(call: Call) -> None:
         try:
             bucket = await open_bucket(manager, call.text("bucket"))
         except JsctlError as error:
-            raise type(error)(f"unable to load bucket: {error}") from None
+            raise prefixed(error, "unable to load bucket") from None
         keys = await bucket.keys(call.text("key") or ">")
         entries = await _entries(bucket, keys) if _verbose(call) else []
     if _verbose(call):

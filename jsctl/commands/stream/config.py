@@ -277,7 +277,7 @@ def _republish(call: Call, config: StreamConfig) -> StreamConfig:
     if call.flag("no-republish"):
         return replace(config, republish=None)
     ends = call.text("republish-source"), call.text("republish-destination")
-    if not any(ends):
+    if not any(ends) and not call.given("republish-headers"):
         return config
     if not all(ends):
         raise UsageError("must specify both --republish-source and --republish-destination")

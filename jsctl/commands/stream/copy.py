@@ -38,16 +38,16 @@ async def copy(call: Call) -> None:
             show_stream(call, info)
             return
         copier = Copier(manager, source, target, config.name, call.text("prefix"))
-        copier.check()
         begun = await _found(target, wanted)
-        if begun is None:
-            begun = await _created(target, config)
-            _say(call, f"Stream {config.name} was created")
-        elif begun.config.metadata.get(COPY_OF) != copier.origin:
+        if begun is not None and begun.config.metadata.get(COPY_OF) != copier.origin:
             raise Conflict(
                 f"stream {wanted} exists already and is no copy of {source.config.name}",
                 hints=("a copy that was interrupted goes on by itself; choose another name",),
             )
+        await copier.check(begun.config if begun else config)
+        if begun is None:
+            await _created(target, config)
+            _say(call, f"Stream {config.name} was created")
         await _filled(call, copier, source)
         show_stream(call, await target.stream_info(wanted))
 
@@ -87,8 +87,10 @@ def _configuration(call: Call, source: StreamInfo, name: str) -> StreamConfig:
     if call.flag("data"):
         if fed:
             raise UsageError("messages come with --data, or with --mirror or --source, not both")
-        # What is copied comes from here, and a sealed stream would take nothing.
+        # What is copied comes from here, as it is, and a sealed stream would take nothing.
         config = replace(config, mirror=None, sources=(), sealed=False)
+        if not call.given("transform-source"):
+            config = replace(config, subject_transform=None)
         marked = {**config.metadata, COPY_OF: Copier.name_of(source)}
         config = replace(config, metadata=marked)
     check_config(config)

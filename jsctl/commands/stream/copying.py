@@ -2,7 +2,8 @@
 
 Each copy has the sequence it has in the source in a header, so the last message of the copy tells
 where to go on. Each is stored under the condition that the one before it was stored last: nothing
-comes twice or out of order, and another writer is noticed.
+comes twice or out of order, and another writer is noticed. It says, too, which stream it is for: no
+other one takes it by its subject.
 """
 
 import asyncio
@@ -11,10 +12,11 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from jsctl.api.errors import ApiError
-from jsctl.api.stream import PubAck, StreamInfo
+from jsctl.api.stream import PubAck, StreamConfig, StreamInfo
 from jsctl.client.headers import Headers, block_of, pairs_of
 from jsctl.client.reading import StoredMessage, read_stream
 from jsctl.client.stored import NO_MESSAGE, header_of, stored_answer
+from jsctl.commands.toolkit.content.patterns import covers
 from jsctl.errors import Conflict, JsctlError, Unreachable
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ AHEAD = 256
 """So many messages are on their way at once."""
 AHEAD_BYTES = 8 * 1024 * 1024
 WRONG_LAST_SEQUENCE = (10071, 10164)
+WRONG_STREAM = 10060
 _CONDITIONS = ("nats-expected-", "nats-batch-", "jsctl-copy-")
 
 
@@ -56,10 +59,37 @@ class Copier:
         """The stream, and when it was made: one that was made anew is another one."""
         return f"{source.config.name} {source.created}"
 
-    def check(self) -> None:
-        """Raises Conflict for streams whose messages cannot be stored again as they are."""
+    async def check(self, config: StreamConfig) -> None:
+        """Raises Conflict for messages that a stream with this configuration would not store."""
         if self._source.config.allow_msg_counter:
             raise Conflict("messages of a counter are made by the server, they cannot be copied")
+        if config.no_ack:
+            raise Conflict(
+                f"stream {self._name} does not say what it has stored",
+                hints=("with --ack the copy acknowledges its messages",),
+            )
+        name = self._source.config.name
+        async with aclosing(self._manager.subject_pages(name)) as pages:
+            async for page in pages:
+                for subject in page:
+                    if not any(covers(one, self._prefix + subject) for one in config.subjects):
+                        raise self._not_taken(subject, config.subjects)
+
+    def _not_taken(self, subject: str, taken: Iterable[str] = ()) -> Conflict:
+        """What is wrong with a message of this subject in the source, and what would help."""
+        stored = self._prefix + subject
+        subjects = f", only {', '.join(taken)}" if taken else ""
+        hints: tuple[str, ...] = (f"--subjects has to name what takes {stored}, too",)
+        if not self._prefix and self._target is self._manager:
+            hints = (
+                f"--prefix NAME stores them below one of their own, here NAME.{subject}",
+                "in another context, --to CONTEXT, they keep their subjects",
+            )
+        return Conflict(
+            f"messages are copied with their subjects, and stream {self._name} does not take "
+            f"{stored}{subjects}",
+            hints=hints,
+        )
 
     async def position(self) -> int:
         """The sequence in the source of the last message that was copied, 0 for none.
@@ -164,10 +194,12 @@ class Copier:
         """The acknowledgement; None for a duplicate. Raises Conflict for another writer."""
         assert reply is not None, "all have come"
         if (reply.headers or {}).get("Status") == "503":
-            raise Unreachable(f"no stream takes messages on {self._prefix}{message.subject}")
+            raise self._not_taken(message.subject)
         try:
             document = stored_answer(bytes(reply.data))
         except ApiError as error:
+            if error.err_code == WRONG_STREAM:
+                raise self._not_taken(message.subject) from None
             if error.err_code in WRONG_LAST_SEQUENCE:
                 raise Conflict(
                     f"somebody else stores messages in stream {self._name}: {error}"
@@ -180,7 +212,7 @@ class Copier:
         return PubAck(stream=str(document.get("stream")), seq=int(str(sequence)))
 
     def _headers(self, message: StoredMessage, last: int) -> Headers:
-        """Those of the message, with its place and the condition."""
+        """Those of the message, with its place and the conditions."""
         kept: Iterable[tuple[str, str]] = pairs_of(block_of(message.headers or None))
         dropped = ("nats-msg-id",) if message.seq in self._known_ids else ()
         pairs = [
@@ -188,7 +220,10 @@ class Copier:
             for name, value in kept
             if not name.lower().startswith((*_CONDITIONS, *dropped))
         ]
-        condition = ("Nats-Expected-Last-Sequence", str(last))
-        made = Headers.of([*pairs, (SEQUENCE, str(message.seq)), condition])
+        conditions = [
+            ("Nats-Expected-Stream", self._name),
+            ("Nats-Expected-Last-Sequence", str(last)),
+        ]
+        made = Headers.of([*pairs, (SEQUENCE, str(message.seq)), *conditions])
         assert made is not None
         return made

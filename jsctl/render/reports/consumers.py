@@ -208,7 +208,7 @@ def _add_delivery(screen: Details, config: ConsumerConfig) -> None:
 
 
 def _add_pull_limits(screen: Details, config: ConsumerConfig) -> None:
-    if config.inactive_threshold:
+    if config.inactive_threshold and not config.deliver_subject:
         screen.row("Inactive Threshold", duration(config.inactive_threshold))
     if config.max_expires:
         screen.row("Max Pull Expire", duration(config.max_expires))

@@ -250,3 +250,15 @@ def test_a_durable_goes_on_where_it_was(run: Run) -> None:
     assert run(*words, "3").out == "m1\nm2\nm3\n"
     assert run(*words, "1").out == "m4\n"
     assert "Unprocessed Messages: 0" in run("consumer", "state", "ORDERS", "D").out
+
+
+def test_the_last_message_of_a_subject_is_got_directly(run: Run) -> None:
+    assert run("stream", "add", "S", "--subjects", "s.>", "--allow-direct", "--defaults").code == 0
+    for at in (1, 2):
+        assert run("pub", f"s.{at}", f"body {at}", "-J", "-q").code == 0
+    words = ("sub", "--stream", "S", "--direct", "--last", "--count", "1", "--raw")
+    assert [run(*words, *one).out for one in ((), ("s.1",), ("s.*",))] == [
+        "body 2\n",
+        "body 1\n",
+        "body 2\n",
+    ]

@@ -98,7 +98,10 @@ WORDING = (
         "",
     ),
     (re.compile(r"\b[\d.]+ [KMG]?i?B (?:compressed|uncompressed)"), "SIZE"),
-    (re.compile(r"^((?:Reading|Validating) backup in .* with ).*", re.MULTILINE), r"\1SIZE"),
+    (
+        re.compile(r"^((?:Reading|Validating|Editing) backup in .* with )\S+ \S+", re.MULTILINE),
+        r"\1SIZE",
+    ),
     (re.compile(r"\n+(?=OK: \d+ entr)"), "\n"),
 )
 """What docs/differences.md says of all commands: counts, notes, progress, sizes of backups. What a

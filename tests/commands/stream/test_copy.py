@@ -130,6 +130,59 @@ def test_another_writer_and_another_stream_are_noticed(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("source")
+def test_a_copy_that_does_not_take_the_subjects_is_not_begun(run: Run) -> None:
+    done = run("stream", "copy", "A", "B", "--subjects", "b.>", "--data")
+    assert (done.code, done.out) == (1, "")
+    assert "stream B does not take a.0, only b.>" in done.err
+    assert "--prefix NAME" in done.err
+    assert "--to CONTEXT" in done.err
+    words = ("stream", "copy", "A", "B", "--prefix", "old", "--data", "--subjects", "old.a.*")
+    assert run(*words[:-1], "old.none").code == 1
+    assert run(*words, "--no-ack").err.startswith("jsctl: error: stream B does not say")
+    assert run("stream", "info", "B").code == 1, "nothing was made"
+    done = run(*words)
+    assert done.code == 0, done.err
+    assert run("stream", "edit", "B", "--subjects", "b.>", "-f").code == 0
+    assert run("stream", "add", "OTHER", "--subjects", "old.a.>", "--defaults").code == 0
+    done = run(*words)
+    assert (done.code, "stream B does not take old.a.0, only b.>" in done.err) == (1, True)
+    assert json.loads(run("stream", "info", "OTHER", "-j").out)["state"]["messages"] == 0
+
+
+def test_what_comes_meanwhile_and_is_not_taken_goes_into_no_other_stream(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("stream", "add", "A", "--subjects", "a.>", "--defaults").code == 0
+    assert run("stream", "add", "OTHER", "--subjects", "old.a.2", "--defaults").code == 0
+    for at in (1, 2, 3):
+        assert run("pub", f"a.{at}", "body", "-J", "-q").code == 0
+
+    async def unchecked(*_: object) -> None:
+        """As if all of it came later."""
+
+    monkeypatch.setattr(copying.Copier, "check", unchecked)
+    words = ("stream", "copy", "A", "B", "--prefix", "old", "--data", "--subjects")
+    for subjects, refused in (("old.a.1", "old.a.2"), ("old.a.1,old.a.3", "old.a.2")):
+        done = run(*words, subjects)
+        assert (done.code, f"does not take {refused}" in done.err) == (1, True), done.err
+        assert run("stream", "rm", "B", "-f").code == 0
+    assert run("stream", "rm", "OTHER", "-f").code == 0
+    done = run(*words, "old.a.1")
+    assert (done.code, "does not take old.a.2" in done.err) == (1, True), done.err
+
+
+def test_a_copy_does_not_transform_what_is_transformed(run: Run) -> None:
+    ends = ("--transform-source", "*.*", "--transform-destination", "t.{{wildcard(1)}}.x")
+    assert run("stream", "add", "A", "--subjects", "a.>", "--defaults", *ends).code == 0
+    assert run("pub", "a.1", "body", "-J", "-q").code == 0
+    words = ("stream", "copy", "A", "B", "--prefix", "old", "--data")
+    done = run(*words)
+    assert (done.code, "does not take old.t.a.x" in done.err) == (1, True), done.err
+    assert run(*words, "--subjects", "old.t.>").code == 0
+    assert "old.t.a.x" in run("stream", "subjects", "B", "--names").out
+
+
+@pytest.mark.usefixtures("source")
 def test_a_copy_is_fed_by_a_mirror_or_by_sources(run: Run) -> None:
     """The configuration is that of the original, the messages come from elsewhere."""
     assert run("stream", "copy", "A", "M", "--mirror", "A", "--max-msgs", "7").code == 0

@@ -10,7 +10,7 @@ from jsctl.api.times import SECOND_NS, format_time, parse_time
 from jsctl.client.headers import Headers
 from jsctl.client.manager import Manager
 from jsctl.client.stored import NO_MESSAGE, direct_answer
-from jsctl.commands.messages.subscribe.show import Shown, ignored_by
+from jsctl.commands.messages.subscribe.show import Shown, announce, ignored_by
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, UsageError
 from jsctl.render.humanize import duration
@@ -34,10 +34,12 @@ async def show_directly(
     if await manager.server_level() < LEVEL:
         raise JsctlError("subscribing using direct get requires NATS Server 2.11")
     sequence, start, text = _start(call, state)
+    if subject and call.flag("last"):
+        sequence = await _last_of(manager, name, subject) or sequence
     where = subject or ", ".join(info.config.subjects)
     about = "Subscribing to JetStream Stream (direct) holding messages with subject"
     if text:
-        call.output.log(f"{about} {where} {text} ")
+        announce(call, f"{about} {where} {text} ")
     if call.flag("last-per-subject"):
         await _show_last(call, manager, name, subject or ">", shown)
         if call.flag("terminate-at-end"):
@@ -64,6 +66,16 @@ def _start(call: Call, state: StreamState) -> tuple[int, str, str]:
     if call.flag("new"):
         return after, "", "delivering any new messages received"
     return state.first_seq, "", ""
+
+
+async def _last_of(manager: Manager, stream: str, subject: str) -> int:
+    """The sequence of the last message of a subject, 0 without one."""
+    try:
+        return (await manager.direct_message(stream, last_for=subject)).seq
+    except ApiError as error:
+        if error.err_code != NO_MESSAGE.err_code:
+            raise
+        return 0
 
 
 async def _show_last(call: Call, manager: Manager, stream: str, subject: str, shown: Shown) -> None:

@@ -9,6 +9,7 @@ from jsctl.commands.messages.subscribe.record import recording
 from jsctl.commands.messages.subscribe.show import (
     Arrived,
     Shown,
+    announce,
     ignored_by,
     show_all,
     stored_of,
@@ -123,9 +124,7 @@ def _tell(call: Call, subjects: list[str], *, acking: bool) -> None:
         where = f"{subjects[0]} with acknowledgement of JetStream messages"
     else:
         where = ", ".join(subjects)
-    call.output.log(f"Subscribing on {where} ")
-    if call.texts("ignore-subject"):
-        call.output.note(f"Ignored subjects: {', '.join(call.texts('ignore-subject'))}")
+    announce(call, f"Subscribing on {where} ")
 
 
 async def _acknowledge(message: "Msg") -> bool:

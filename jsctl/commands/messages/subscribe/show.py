@@ -275,6 +275,13 @@ def _show(shown: Shown, pattern: str, message: "Msg") -> None:
     )
 
 
+def announce(call: Call, text: str) -> None:
+    """What is listened to, and what of it is not shown."""
+    call.output.log(text)
+    if call.texts("ignore-subject"):
+        call.output.note(f"Ignored subjects: {', '.join(call.texts('ignore-subject'))}")
+
+
 def ignored_by(call: Call) -> Callable[[str], bool]:
     """Tells which subjects `--ignore-subject` names; wildcards are understood."""
     patterns = [pattern.split(".") for pattern in call.texts("ignore-subject")]

@@ -15,7 +15,8 @@ from jsctl.client.manager import Manager
 from jsctl.client.requests import api_prefix
 from jsctl.commands.messages.subscribe.direct import show_directly
 from jsctl.commands.messages.subscribe.record import recording
-from jsctl.commands.messages.subscribe.show import Arrived, Shown, show_all, stored_of
+from jsctl.commands.messages.subscribe.show import Arrived, Shown, announce, show_all, stored_of
+from jsctl.commands.toolkit.assets.picking import check_name
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Conflict, NotFound, UsageError
 from jsctl.render.humanize import duration
@@ -153,7 +154,7 @@ async def _from_ephemeral(
     await client.subscribe(inbox, cb=take)
     created = await manager.create_consumer(stream, config, action="")
     if text:
-        call.output.log(f"Subscribing to subject {subject or '>'} {text} ")
+        announce(call, f"Subscribing to subject {subject or '>'} {text} ")
     if call.flag("terminate-at-end") and not created.num_pending:
         pending = await manager.consumer_info(stream, created.name)
         if not pending.num_pending and not pending.delivered.stream_seq:
@@ -208,7 +209,7 @@ class _Taken:
 async def _from_durable(
     call: Call, manager: Manager, stream: str, subject: str, shown: Shown
 ) -> None:
-    name = call.text("durable")
+    name = check_name(call.text("durable"), "consumer", about="error loading durable consumer")
     config = await _durable(call, manager, stream, subject, name)
     acking = config.ack_policy is not AckPolicy.NONE and call.switch("ack") is not False
     client, arrived = manager.client, Arrived()
@@ -251,7 +252,7 @@ async def _durable(
             raise
         fields, text = _start(call)
         if text:
-            call.output.log(f"Subscribing to subject {subject or '>'} {text} ")
+            announce(call, f"Subscribing to subject {subject or '>'} {text} ")
         config = ConsumerConfig(
             **fields,  # type: ignore[arg-type] # made by name above
             durable_name=name,

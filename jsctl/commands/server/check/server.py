@@ -13,7 +13,7 @@ from jsctl.commands.server.check.run import (
     seconds,
 )
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import Unreachable
+from jsctl.errors import Unreachable, UsageError
 from jsctl.render.humanize import duration, go_moment
 from jsctl.render.reports.server.check import CheckResult
 
@@ -28,6 +28,8 @@ async def body(call: Call, result: CheckResult) -> None:
     name = call.text("name")
     async with client_for(call, result) as client:
         with critical_if_it_fails(result, "varz failed"):
+            if not name:
+                raise UsageError("server name is required")
             where = EventFilterOptions(server_name=name, exact_match=True)
             try:
                 replies = await NatsSystem(client, call.settings).gather(

@@ -14,7 +14,7 @@ from jsctl.client.system import NatsSystem
 from jsctl.commands.server.cluster.settling import wait_until_settled
 from jsctl.commands.toolkit.assets.catching_up import wait_for_replicas
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import Conflict, JsctlError, NotFound, UsageError
+from jsctl.errors import Conflict, JsctlError, NotFound, UsageError, prefixed
 from jsctl.render.humanize import duration
 from jsctl.render.reports.server.jetstream import meta_groups
 
@@ -149,7 +149,7 @@ async def _meta_leader(client: "NatsClient", call: Call) -> MetaClusterInfo:
         wanted = await known_servers(system)
         replies = await system.gather("JSZ", {"raft": True}, expected=wanted)
     except JsctlError as error:
-        raise type(error)(f"could not obtain cluster information: {error}") from None
+        raise prefixed(error, "could not obtain cluster information") from None
     groups = meta_groups([(reply.server, reply.as_(Jsz)) for reply in replies])
     if not groups:
         raise Conflict(

@@ -9,10 +9,17 @@ from jsctl.api.errors import ApiError
 from jsctl.api.stream import StreamConfig, StreamInfo
 from jsctl.api.times import SECOND_NS, format_duration
 from jsctl.auth.files import make_folder
-from jsctl.backups.directory import Description, description_of
-from jsctl.client.backup import CHUNK_BYTES, WINDOW_BYTES, backup_stream, restore_stream
+from jsctl.backups.directory import Description, archive_of, description_of
+from jsctl.client.backup import (
+    CHUNK_BYTES,
+    WINDOW_BYTES,
+    backup_stream,
+    check_target,
+    restore_stream,
+)
 from jsctl.commands.toolkit.assets.config_files import load_config
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.interrupts import told
 from jsctl.errors import Conflict, JsctlError, NotFound, RequestFailed, UsageError
 from jsctl.render.details import Details
 from jsctl.render.humanize import counted, number, size
@@ -34,11 +41,19 @@ def warn_of_old_words(call: Call, old: str, new: str) -> None:
 
 async def back_up(call: Call, manager: "Manager", name: str, directory: Path) -> dict[str, object]:
     """One stream into a directory that is new or empty; what was done."""
+    with told(call, lambda: f"there is no backup in {directory}"):
+        return await _backed_up(call, manager, name, directory)
+
+
+async def _backed_up(
+    call: Call, manager: "Manager", name: str, directory: Path
+) -> dict[str, object]:
     held = (await manager.stream_info(name)).state.bytes
+    check_target(directory)
     call.output.say(f'Starting backup of Stream "{name}" with {size(held)}')
     if call.flag("check"):
         call.output.say(
-            "\nHealth Check was requested, this can take a long time without progress reports\n"
+            "Health Check was requested, this can take a long time without progress reports\n"
         )
     try:
         done = await backup_stream(
@@ -67,24 +82,64 @@ async def back_up(call: Call, manager: "Manager", name: str, directory: Path) ->
     }
 
 
+class _Restoring:
+    """How far a restore of one or more streams is."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.sent = ""
+        """The stream whose archive is with the server, as a whole, and not restored yet."""
+        self.part = ""
+        """One that the server may have kept a part of."""
+
+    def left(self) -> str:
+        """What there is if it ends here."""
+        some = f"restored {', '.join(self.done)}" if self.done else "nothing was restored"
+        if self.sent:
+            return f"{some}, the server may still make {self.sent}: it has the whole archive"
+        if self.part:
+            return f"{some}, but the server may have a part of {self.part}: it does not answer"
+        return some
+
+
 async def restore(call: Call, manager: "Manager", directory: Path) -> StreamInfo:
     """One stream from a directory, where its options say. Raises Conflict if it is there."""
+    state = _Restoring()
+    with told(call, state.left):
+        info = await _restored(call, manager, directory, state)
+    call.output.print()
+    return info
+
+
+async def _restored(
+    call: Call, manager: "Manager", directory: Path, state: _Restoring
+) -> StreamInfo:
     description = description_of(directory)
     name = description.name
     if name in await manager.stream_names():
         raise Conflict(f'Stream "{name}" already exist')
     config = _configuration(call, description)
     call.output.say(f'Starting restore of Stream "{name}" from file "{directory}"\n')
+    held = archive_of(directory).stat().st_size
+
+    def progress(sent: int) -> None:
+        state.sent = name if sent == held else ""
+
+    def part_left() -> None:
+        state.part = name
+
     try:
-        done = await restore_stream(manager, directory, config, description.state)
+        done = await restore_stream(
+            manager, directory, config, description.state, progress=progress, part_left=part_left
+        )
     except ApiError as error:
         raise RequestFailed(error, prefix="restore failed") from None
+    state.done, state.sent = [*state.done, name], ""
     seconds = round(done.seconds)
     call.output.say(f'\nRestored stream "{name}" in {format_duration(seconds * SECOND_NS)}\n')
     info = await manager.stream_info(name)
     if not call.output.asked:
         call.output.details(stream_screen(info))
-        call.output.print()
     return info
 
 
@@ -142,7 +197,6 @@ async def back_up_account(call: Call) -> None:
             call.output.print()
         if not call.confirm("Perform backup", prefix=""):
             return
-        make_folder(target)
         failed = await _all(call, manager, [one.config.name for one in listing.items], target)
     if failed:
         call.output.say("\n".join(["Backup failures: ", *(f"  {one}" for one in failed), ""]))
@@ -152,13 +206,22 @@ async def back_up_account(call: Call) -> None:
 async def _all(call: Call, manager: "Manager", names: list[str], target: Path) -> list[str]:
     failed: list[str] = []
     done: list[dict[str, object]] = []
-    for name in names:
-        try:
-            done.append(await back_up(call, manager, name, target / name))
-        except JsctlError as error:
-            call.output.say(f"Backup of {name} failed: {error}")
-            failed.append(f"{name}: {error}")
-        call.output.print()
+    is_new = not target.exists()
+    make_folder(target)
+
+    def left() -> str:
+        if is_new and not any(target.iterdir()):
+            target.rmdir()
+        return f"{counted(len(done), 'stream')} of {len(names)} backed up in {target}"
+
+    with told(call, left):
+        for name in names:
+            try:
+                done.append(await _backed_up(call, manager, name, target / name))
+            except JsctlError as error:
+                call.output.say(f"Backup of {name} failed: {error}")
+                failed.append(f"{name}: {error}")
+            call.output.print()
     if call.output.asked:
         call.output.json(done)
     return failed
@@ -170,6 +233,8 @@ async def restore_account(call: Call) -> None:
     async with call.manager() as manager:
         found = _backups_in(parent, await manager.stream_names())
         call.output.say(f'Restoring backup of all {len(found)} streams in directory "{parent}"\n')
-        restored = [await restore(call, manager, directory) for directory in found]
+        state = _Restoring()
+        with told(call, state.left):
+            restored = [await _restored(call, manager, one, state) for one in found]
     if call.output.asked:
         call.output.json(restored)

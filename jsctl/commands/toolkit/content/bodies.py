@@ -82,7 +82,7 @@ def check_queue(name: str) -> str:
 
 def bodies_of(call: Call, argument: str = "body") -> Iterator[str]:
     """The body argument, or what comes in: whole, or line by line."""
-    if call.given(argument) and not call.flag("force-stdin"):
+    if call.given(argument):
         yield call.text(argument)
         return
     if not call.flag("force-stdin") and _is_terminal():

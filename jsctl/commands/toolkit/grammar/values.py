@@ -33,7 +33,6 @@ def parse_size(text: str) -> int:
 
 def parse_age(text: str) -> int:
     """Nanoseconds; -1 and nothing mean no limit. Raises ValueError."""
-    text = text.strip()
     if text in ("", "-1", "0"):
         return 0
     found = parse_duration(text)

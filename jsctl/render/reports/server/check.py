@@ -139,12 +139,13 @@ def prometheus(results: Sequence[CheckResult], namespace: str) -> str:
 def _gauges(result: CheckResult, namespace: str) -> Iterator[tuple[str, str, str, float]]:
     """Names, what they mean, labels and values; of two with the same name the last one counts."""
     item = _label(result.name.replace('"', "."))
+    family = "_".join(part for part in (namespace, result.suite) if part)
     for one in result.measures:
         text = one.help or f"Data about the NATS CLI check {result.suite}"
-        yield f"{namespace}_{result.suite}_{one.name}", text, f'{{item="{item}"}}', one.value
+        yield f"{family}_{one.name}", text, f'{{item="{item}"}}', one.value
     text = f"Nagios compatible status code for {result.suite}"
     labels = f'{{item="{item}",status="{result.status}"}}'
-    name = f"{namespace}_{result.suite}_status_code"
+    name = f"{family}_status_code"
     yield name, text, labels, EXIT_CODES[result.status]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from jsctl.api.account import ApiStats
 from jsctl.api.cluster import PeerInfo
 from jsctl.api.monitoring.jsz import Jsz, MetaClusterInfo
 from jsctl.api.server import ServerInfo
@@ -23,6 +24,7 @@ class JetStreamRow:
     bytes: int
     memory: int
     storage: int
+    api: ApiStats
 
     @property
     def meta_leader(self) -> bool:
@@ -85,10 +87,11 @@ def _row(server: ServerInfo, jsz: Jsz, name: str, account: str) -> JetStreamRow:
             jsz.bytes,
             jsz.stats.memory,
             jsz.stats.storage,
+            jsz.stats.api,
         )
     found = next((one for one in jsz.account_details if account in (one.name, one.id)), None)
     if found is None:
-        return JetStreamRow(server, jsz, name, 0, 0, 0, 0, 0, 0)
+        return JetStreamRow(server, jsz, name, 0, 0, 0, 0, 0, 0, ApiStats())
     details = found.stream_detail
     return JetStreamRow(
         server,
@@ -100,6 +103,7 @@ def _row(server: ServerInfo, jsz: Jsz, name: str, account: str) -> JetStreamRow:
         found.stats.memory + found.stats.storage,
         found.stats.memory,
         found.stats.storage,
+        found.stats.api,
     )
 
 
@@ -130,15 +134,15 @@ _REST: tuple[Column[JetStreamRow], ...] = (
     Column(
         "api",
         "API Req",
-        lambda row: row.jsz.stats.api.total,
-        lambda row: number(row.jsz.stats.api.total),
+        lambda row: row.api.total,
+        lambda row: number(row.api.total),
     ),
     Column("pending", "Pending", lambda row: row.pending),
     Column("quorum", "Quorum Sz", lambda row: row.quorum, _quorum, priority=3),
     Column("rescuing", "Rescuing", lambda row: row.rescuing, _rescuing, priority=3),
 )
 _ONLY_DATA: tuple[Column[JetStreamRow], ...] = (
-    Column("api_errors", "API Err", lambda row: row.jsz.stats.api.errors),
+    Column("api_errors", "API Err", lambda row: row.api.errors),
     Column("ha_assets", "HA Assets", lambda row: row.jsz.stats.ha_assets),
     Column("meta_leader", "Meta Leader", lambda row: row.meta_leader),
 )
@@ -181,7 +185,7 @@ def jetstream_footer(
         "bytes": size(sum(row.bytes for row in rows)),
         "memory": size(sum(row.memory for row in rows)),
         "file": size(sum(row.storage for row in rows)),
-        "api": number(sum(row.jsz.stats.api.total for row in rows)),
+        "api": number(sum(row.api.total for row in rows)),
         "pending": sum(row.pending for row in rows),
     }
     return [sums.get(column.key, "") for column in columns]

@@ -57,7 +57,8 @@ def _add_config(screen: Details, config: StreamConfig) -> None:
     screen.row_if("First Sequence", number(config.first_seq) if config.first_seq else "")
     if config.placement is not None:
         screen.row_if("Placement Cluster", config.placement.cluster)
-        screen.row_if("Placement Tags", joined(config.placement.tags))
+        if config.placement.tags:
+            screen.row("Placement Tags", joined(config.placement.tags))
     _add_options(screen, config)
     _add_limits(screen, config)
     add_metadata(screen, config.metadata)
@@ -106,9 +107,9 @@ def _add_limits(screen: Details, config: StreamConfig) -> None:
     screen.row("Maximum Message Size", "unlimited" if largest == -1 else size(largest))
     screen.row("Maximum Consumers", limit(config.max_consumers))
     limits = config.consumer_limits
-    if limits.inactive_threshold:
+    if limits.inactive_threshold > 0:
         screen.row("Consumer Inactive Threshold", duration(limits.inactive_threshold))
-    screen.row_if("Consumer Max Ack Pending", limits.max_ack_pending)
+    screen.row_if("Consumer Max Ack Pending", max(limits.max_ack_pending, 0))
 
 
 def _add_replication(screen: Details, config: StreamConfig) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from jsctl.api.fields import NANOS_MAX
 from jsctl.api.stream import SourceInfo, StreamInfo, StreamSource
+from jsctl.api.times import format_duration
 from jsctl.api.words import Storage
 from jsctl.dataclass import dataclass
 from jsctl.render.column import Column
@@ -185,7 +186,13 @@ REPLICATION_COLUMNS: tuple[Column[ReplicationRow], ...] = (
     ),
     Column("source", "Source Stream", lambda row: row.declared.name),
     Column("filters", "Filters and Transforms", _filters),
-    Column("active", "Active", lambda row: row.active_ns, _active),
+    Column(
+        "active",
+        "Active",
+        lambda row: row.active_ns,
+        _active,
+        raw=lambda row: format_duration(row.active_ns),
+    ),
     Column("lag", "Lag", _lag, lambda row: number(_lag(row))),
     Column("error", "Error", _error),
 )

@@ -62,15 +62,16 @@ def _configured(path: Path) -> Mappings:
         document = yaml.safe_load(read_text(path))
     except (yaml.YAMLError, RecursionError) as error:
         raise UsageError(f"unable to load config file: {error}") from None
+    what = f"unable to load config file: {path} is not a list of targets for each subject"
+    if not isinstance(document, dict):
+        raise UsageError(what)
     try:
         return {
             str(source): tuple(_target(one) for one in targets)
             for source, targets in document.items()
         }
     except (AttributeError, TypeError, KeyError, ValueError) as error:
-        raise UsageError(
-            f"unable to load config file: {path} is not a list of targets for each subject: {error}"
-        ) from None
+        raise UsageError(f"{what}: {error}") from None
 
 
 def _target(one: Mapping[str, object]) -> WeightedMapping:
