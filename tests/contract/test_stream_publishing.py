@@ -326,6 +326,18 @@ async def test_direct_get(client: Client, js: JetStreamContext, fresh: str) -> N
     assert by_subject.data == b"m2"
 
 
+async def test_a_subject_that_reads_as_a_pattern(
+    client: Client, js: JetStreamContext, fresh: str
+) -> None:
+    await stream(js, fresh, allow_direct=True)
+    for last in ("a", "*", "b"):
+        await client.request(f"{fresh}.{last}", last.encode(), timeout=WAIT_S)
+    assert (await direct(client, fresh, {"last_by_subj": f"{fresh}.*"})).data == b"b"
+    by_subject = await client.request(f"$JS.API.DIRECT.GET.{fresh}.{fresh}.*", timeout=WAIT_S)
+    assert by_subject.data == b"b"
+    assert (await direct(client, fresh, {"last_by_subj": f"{fresh}.a"})).data == b"a"
+
+
 STATUSES: dict[str, tuple[dict[str, Any], str]] = {
     "no such sequence": ({"seq": 99}, "404 Message Not Found"),
     "no such subject": ({"last_by_subj": "nope"}, "404 Message Not Found"),

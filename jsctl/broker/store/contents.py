@@ -21,6 +21,7 @@ from jsctl.broker.store.transfer import TransferBounds
 from jsctl.broker.store.views.newest import NewestOfEach
 from jsctl.broker.store.views.view import StoreView
 from jsctl.broker.subject.matching import Filters
+from jsctl.broker.subject.validity import has_wildcard
 from jsctl.dataclass import dataclass
 
 _EXCERPT_RECORDS = 64
@@ -261,7 +262,8 @@ class Contents:
     def last_for(self, subject: bytes) -> int | None:
         """Sequence of the newest message of a subject or pattern, be it damaged."""
         index = self._index
-        if not index.lost:
+        # A message may have a subject that reads as a pattern: it is found among those that match.
+        if not index.lost and not has_wildcard(subject):
             newest = index.subjects.last(subject)
             if newest is not None:
                 return newest
