@@ -31,7 +31,8 @@ ACK_S = 1.0
 ACKED_S = 20.0
 """So long an acknowledgement is sent again and again."""
 ON_ITS_WAY_S = 1.0
-"""A message that was sent before its acknowledgement was confirmed may arrive so much later."""
+"""A message that was sent before its acknowledgement was confirmed may arrive so much later; behind
+a link that was cut even later, but with a lower number than the delivery that was acknowledged."""
 
 
 @dataclass(slots=True)
@@ -40,8 +41,8 @@ class Readers:
 
     urls: list[str]
     delivered: set[int] = field(default_factory=set)
-    confirmed: dict[int, float] = field(default_factory=dict)
-    """Sequence -> when its acknowledgement was confirmed."""
+    confirmed: dict[int, tuple[float, int]] = field(default_factory=dict)
+    """Sequence -> when its acknowledgement was confirmed, and the number of that delivery."""
     again: set[int] = field(default_factory=set)
     """Delivered once more although that was confirmed."""
     repeated: int = 0
@@ -101,10 +102,10 @@ class Readers:
                 continue
 
     async def _take(self, client: Client, message: Msg, heard_s: float) -> None:
-        seq = int(message.reply.split(".")[-4])
+        seq, number = map(int, message.reply.split(".")[-4:-2])
         self.delivered.add(seq)
-        confirmed_s = self.confirmed.get(seq)
-        if confirmed_s is not None and heard_s > confirmed_s + ON_ITS_WAY_S:
+        confirmed_s, confirmed = self.confirmed.get(seq, (heard_s, number))
+        if heard_s > confirmed_s + ON_ITS_WAY_S and number > confirmed:
             self.again.add(seq)
         sent = 0
 
@@ -115,7 +116,7 @@ class Readers:
 
         with suppress(AssertionError):
             await eventually(acked, f"{seq} is acknowledged", ACKED_S)
-            self.confirmed.setdefault(seq, time.monotonic())
+            self.confirmed.setdefault(seq, (time.monotonic(), number))
         self.repeated += sent - 1
 
     @staticmethod
