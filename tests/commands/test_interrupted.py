@@ -70,7 +70,7 @@ LONG = (
     Long("object put O --name endless"),
     Long("events --js-advisory --js-metric --no-srv-advisory", "Listening for Metrics"),
     Long("events --all -o csv"),
-    Long("events --stream ST", "Listening for Events in stream"),
+    Long("events --stream NONE", "Listening for Events in stream"),
     Long("events", "Listening for Authentication", system=True),
     Long("stream report --watch 1", "Stream Report", LEFT),
     Long("consumer report ST --watch 1", "EMPTY", LEFT),
@@ -115,6 +115,7 @@ def filled(broker: Broker) -> Broker:
     """With what the lines name."""
     for line in (
         "stream add ST --subjects st.> --allow-direct --defaults",
+        "stream add NONE --subjects none --defaults",
         f"pub st.{{{{.Count}}}} x -J -q --count {MESSAGES}",
         "consumer add ST EMPTY --pull --filter none.st --defaults",
         "consumer add ST PUSH --target pushed --deliver all --defaults",

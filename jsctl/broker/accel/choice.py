@@ -50,7 +50,7 @@ def chosen() -> Twin:
 
 def socket_loops() -> SocketLoops | None:
     """The compiled ones, where they are and are to be used; they are for Linux."""
-    if sys.platform != "linux" or chosen() is interpreted():
+    if sys.platform != "linux" or chosen() is not compiled():
         return None
     try:
         from jsctl.broker.accel import _sockets
