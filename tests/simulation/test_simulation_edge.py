@@ -23,3 +23,9 @@ def test_fixed_seeds() -> None:
 def test_what_is_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     overlooks(monkeypatch)
     assert any("lacks" in failure(draw_edge(seed)) for seed in range(HUNTED))
+
+
+# A network came back in the middle of a dial.
+@pytest.mark.parametrize(("seed", "servers"), [(171000013, 5)])
+def test_seeds_that_failed_once(seed: int, servers: int) -> None:
+    Simulation(draw_edge(seed, servers)).run()
