@@ -7,13 +7,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any
 
 import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
-from nats.js.errors import ServiceUnavailableError
+from nats.js.api import PubAck
+from nats.js.errors import NoStreamResponseError, ServiceUnavailableError
 
 from jsctl.testing import Broker
 from tests.support.gateways import page
@@ -264,17 +266,17 @@ async def _used(client: Client, name: str, subject: str, domain: str, **config: 
     js = client.jetstream(domain=domain, timeout=WAIT_S)
     await js.add_stream(name=name, subjects=[f"{subject}.>"], **config)
 
-    async def stored() -> bool:
-        """With an id: what was stored, although who published it was told of no responders."""
-        once = {"Nats-Msg-Id": "0"}
+    async def stored(number: int) -> PubAck | None:
+        """With an id: what was stored, although who published it was told of no responders, as long
+        as the servers find out who listens."""
+        once = {"Nats-Msg-Id": str(number)}
         try:
-            return (await js.publish(f"{subject}.x", b"0", stream=name, headers=once)).seq == 1
-        except (NoRespondersError, ServiceUnavailableError):
-            return False
+            return await js.publish(f"{subject}.x", b"%d" % number, stream=name, headers=once)
+        except (NoRespondersError, NoStreamResponseError, ServiceUnavailableError):
+            return None
 
-    await eventually(stored, f"{name} is published to")
-    for number in range(1, 10):
-        ack = await js.publish(f"{subject}.x", b"%d" % number, timeout=WAIT_S)
+    for number in range(10):
+        ack = await eventually(partial(stored, number), f"{name} is published to")
         assert ack.domain == domain and ack.seq == number + 1
     reader = await js.pull_subscribe(f"{subject}.>", durable="D", stream=name)
     found: list[Msg] = []

@@ -81,6 +81,10 @@ VOLATILE = (
     (re.compile(r"^\W*\[-+\] +\d+%\n?", re.MULTILINE), ""),
     (re.compile(r"^(.* batch ID: )\w+", re.MULTILINE), r"\1ID"),
     (re.compile(r"^( *Last Seen: )(?:never|AGE)$", re.MULTILINE), r"\1MOMENT"),
+    (
+        re.compile(r"^(│ .* │ (?:Mirror|Source) │.* │) (?:never|AGE) │", re.MULTILINE),
+        r"\1 MOMENT │",
+    ),
     (re.compile(r"[ ]+$", re.MULTILINE), ""),
 )
 """Names of servers, keys and inboxes, what the server numbers, and where the real tool crashed. A
