@@ -46,12 +46,20 @@ class InboundLine:
 
     upstream: Upstream
     listening: Listening
+    answering: Listening
+    """To answers; `reply` is where they go."""
     answers: Sink
     arrivals: Sink
+    reply: bytes = b""
     retry_ns: int = 0
     """When to try again to store what did not fit; 0: nothing waits for that."""
     search: PositionSearch | None = None
     """While it is not known up to where the stream has it."""
+
+    def end(self) -> None:
+        """Listen to nothing any more."""
+        self.listening.end()
+        self.answering.end()
 
 
 @dataclass(slots=True)
@@ -86,7 +94,7 @@ class Inbound:
         keys = {origin.key for origin in wanted}
         for key in [key for key in self._lines if key not in keys]:
             line = self._lines.pop(key)
-            line.listening.end()
+            line.end()
             if line.upstream.origin.declared.consumer is None:
                 self._publish(farewell(line.upstream.origin))
         lines = {}
@@ -100,8 +108,8 @@ class Inbound:
         known = origin.is_mirror or origin.key in self.stream.positions
         store = self.stream.store
         search = PositionSearch(origin, store) if not known and store.retained_messages else None
-        listening = Listening(self.context, self.account)
-        return InboundLine(upstream, listening, Sink(), Sink(), search=search)
+        messages, answers = (Listening(self.context, self.account) for _ in range(2))
+        return InboundLine(upstream, messages, answers, Sink(), Sink(), search=search)
 
     def _durable(self, origin: UpstreamOrigin, identity: str) -> SourcePosition:
         """Up to where this stream has what an origin holds."""
@@ -112,13 +120,14 @@ class Inbound:
     def end(self) -> None:
         """Another server leads: it asks for itself."""
         for line in self._lines.values():
-            line.listening.end()
+            line.end()
         self._lines.clear()
 
     def listen_anew(self) -> None:
         """The account has come, or is gone."""
         for line in self._lines.values():
             line.listening.anew()
+            line.answering.anew()
 
     # Once a turn
 
@@ -189,16 +198,20 @@ class Inbound:
         """Listen on a new subject, so that an older consumer is not heard, and ask."""
         upstream, account = line.upstream, self.account
         line.listening.end()
-        line.answers, line.arrivals = Sink(self.owner), Sink(self.owner)
+        line.arrivals = Sink(self.owner)
         deliver = upstream.origin.deliver_subject(self._suffix())
-        reply = f"$JSC.R.{self._suffix()}".encode()
-        line.listening.to(reply, line.answers)
+        if not (line.reply and upstream.is_unanswered):
+            # A question may overtake the news of who waits for its answer, where they take other
+            # ways, and each one would: the next answer is waited for where the last one was.
+            line.answering.end()
+            line.answers, line.reply = Sink(self.owner), f"$JSC.R.{self._suffix()}".encode()
+            line.answering.to(line.reply, line.answers)
         line.listening.to(deliver, line.arrivals)
         made = upstream.ask(
             self._start(upstream.origin), deliver, self._suffix(), self.context.now_ns
         )
         if self.context.traffic.wanted(account, made.subject):
-            self._publish(made, reply)
+            self._publish(made, line.reply)
         else:
             upstream.failed(_unheard(upstream.origin), self.context.now_ns)
 

@@ -100,6 +100,11 @@ class Upstream:
 
     # Asking.
 
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether nothing came of the last request, in all the time that it had."""
+        return self.error is _SILENCE
+
     def wants_to_ask(self, now_ns: int) -> bool:
         """Whether it is time for a request."""
         room = self.queue_bytes <= QUEUE_BYTES_MAX // 2
