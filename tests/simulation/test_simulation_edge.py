@@ -25,8 +25,8 @@ def test_what_is_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("lacks" in failure(draw_edge(seed)) for seed in range(HUNTED))
 
 
-# A network came back in the middle of a dial. Each question to an origin behind a leaf node overtook
-# the news of who waits for its answer.
+# A network came back in the middle of a dial. Questions to an origin behind a leaf node overtook
+# the news of who waits for their answers.
 @pytest.mark.parametrize(("seed", "servers"), [(171000013, 5), (173000004, 3)])
 def test_seeds_that_failed_once(seed: int, servers: int) -> None:
     Simulation(draw_edge(seed, servers)).run()

@@ -180,8 +180,8 @@ class Remotes:
         remote.token = 0
         remote.attempts += 1
         pause_ns = self.settings.reconnect_ns
-        # A dial that took its time was a pause as well. With at most half of one more, a network that
-        # comes back in the middle of a dial has its link again within two pauses.
+        # A dial that took its time was a pause as well. With at most half of one more, a network
+        # that comes back in the middle of a dial has its link again within two pauses.
         due_ns = remote.dialed_ns + pause_ns + self.jitter(max(pause_ns // 2, 1))
         self._plan(remote, max(due_ns, now_ns))
         return remote
