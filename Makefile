@@ -70,9 +70,9 @@ demo-super: install ## two clusters of three servers as a super-cluster: a strea
 # worker, compiles all that it imports again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Five workers more than there are processors, as most tests wait for servers most of the time. A file
+# Four workers more than there are processors, as most tests wait for servers most of the time. A file
 # stays with one worker, so that its tests share servers; so do those with a Spark session.
-JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 5)
+JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 4)
 PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 COMPILED := $(VENV)/.compiled
