@@ -26,27 +26,27 @@ BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 
 install: $(STAMP) ## make .venv with everything the other targets need
 
+APT := apt-get -qq -o Acquire::Retries=3
+MAY_INSTALL := [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null
+DEBIAN := $(APT) update && DEBIAN_FRONTEND=noninteractive $(APT) -y install --no-install-recommends
+
 browser: ## a Chromium for the test of the dashboard's page, from Debian's packages if there is none
 	@for name in "$$JSCTL_CHROMIUM" $(BROWSERS); do \
 		command -v "$$name" && exit 0; \
 	done; \
-	if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+	{ $(MAY_INSTALL); } || { \
 		echo "install a Chromium, or name one in JSCTL_CHROMIUM; without, its test is skipped"; \
 		exit 1; \
-	fi; \
-	apt-get -qq -o Acquire::Retries=3 update \
-		&& DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Acquire::Retries=3 \
-			install --no-install-recommends chromium >/dev/null
+	}; \
+	$(DEBIAN) chromium >/dev/null
 
 shells: ## zsh and fish for the tests of completion, from Debian's packages if they are not there
 	@command -v zsh && command -v fish && exit 0; \
-	if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+	{ $(MAY_INSTALL); } || { \
 		echo "install zsh and fish; without, their completion is not tested"; \
 		exit 1; \
-	fi; \
-	apt-get -qq -o Acquire::Retries=3 update \
-		&& DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Acquire::Retries=3 \
-			install --no-install-recommends zsh fish >/dev/null
+	}; \
+	$(DEBIAN) zsh fish >/dev/null
 
 NATS_TOOL := 0.5.1
 
