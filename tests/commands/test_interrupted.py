@@ -101,7 +101,7 @@ LONG = (
     Long("bench kv put --bucket BENCH --msgs 100000000", "Starting"),
     Long("service serve foo"),
     Long("server check exporter --config FOLDER/checks.yaml --port 0", "listening on"),
-    Long("stream copy ST COPY --data --subjects copy.>", "", clients=1),
+    Long("stream copy ST COPY --data --prefix copy --subjects copy.>", "", clients=1),
 )
 
 
