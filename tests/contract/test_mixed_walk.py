@@ -183,13 +183,10 @@ def test_messages_cross(servers: Servers, tool: str, here: str, there: str) -> N
 def test_requests_are_answered(servers: Servers, tool: str, here: str, there: str) -> None:
     subject = f"ask.{tool}.{here}"
     (other,) = set(TOOLS) - {tool}
-    with started(other, servers[there], "reply", subject, "here I am") as service:
+    with started(other, servers[there], "reply", subject, "here I am", "--count", "1") as service:
         words = ("request", subject, "x", "--raw")
-        try:
-            # A question to a leaf node of another cluster may come before the news of who asks it.
-            answer = wait_for(lambda: said(tool, servers[here], *words).strip(), "an answer")
-        finally:
-            service.kill()
+        answer = wait_for(lambda: said(tool, servers[here], *words).strip(), "an answer")
+        service.communicate(timeout=WAIT_S)
     assert answer == "here I am"
 
 

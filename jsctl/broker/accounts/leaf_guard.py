@@ -8,6 +8,7 @@ denies: so neither tells interest that would get nothing, or sends what would be
 from collections.abc import Iterable
 
 from jsctl.broker.accounts.permissions import Permissions
+from jsctl.broker.interest.links import without_way
 from jsctl.broker.options import PermissionRules, ResponsePermission, SubjectPermission
 from jsctl.broker.subject.patterns import PatternSet
 from jsctl.broker.subject.validity import has_wildcard, is_valid_subject
@@ -115,7 +116,7 @@ class LeafGuard:
 
     def may_send(self, subject: bytes) -> bool:
         """Whether the other side may have a message."""
-        return self._send.may_publish(subject)
+        return self._send.may_publish(without_way(subject))
 
     def deciding(self, subject: bytes) -> int:
         """See `interest.guard.Guard`."""
@@ -129,13 +130,14 @@ class LeafGuard:
         """Whether the other side may say something."""
         decision = self._taken.get(subject)
         if decision is None:
-            decision = subject.startswith(PASSING) or self._take.has(subject)
+            own = without_way(subject)
+            decision = own.startswith(PASSING) or self._take.has(own)
             if len(self._taken) >= DECISIONS_CACHED_MAX:
                 self._taken.clear()
             self._taken[subject] = decision
         if decision or self._responses is None:
             return decision
-        return self._responses.may_answer(subject, now_ns)
+        return self._responses.may_answer(without_way(subject), now_ns)
 
     def taking(self, subject: bytes) -> int:
         """See `interest.guard.Guard`."""
@@ -149,4 +151,4 @@ class LeafGuard:
     def note_reply(self, reply: bytes, now_ns: int) -> None:
         """A request with this reply was sent to the other side."""
         if self._responses is not None:
-            self._responses.note_reply(reply, now_ns)
+            self._responses.note_reply(without_way(reply), now_ns)

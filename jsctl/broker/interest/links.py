@@ -7,9 +7,16 @@ from jsctl.broker.interest.outbound import Origin, Outbound
 
 GATEWAY_REPLY = b"_GR_."
 """Replies that lead to another cluster begin so: `_GR_.<cluster>.<server>.<reply>`."""
+GATEWAY_REPLIES = GATEWAY_REPLY + b">"
+"""All that leads to another cluster."""
 GATEWAY_HASH_BYTES = 6
 GATEWAY_REPLY_BYTES = len(GATEWAY_REPLY) + 2 * (GATEWAY_HASH_BYTES + 1)
 """What stands in front of the reply itself."""
+
+
+def without_way(subject: bytes) -> bytes:
+    """A subject without what leads to another cluster in front of it: permissions are for this."""
+    return subject[GATEWAY_REPLY_BYTES:] if subject.startswith(GATEWAY_REPLY) else subject
 
 
 class ServerLink(Outbound):
@@ -88,8 +95,8 @@ class GatewayLink(ServerLink):
 class ReplyWay:
     """The target of what is said to a reply that leads to another cluster.
 
-    `prefix` is what the reply had in front there. Without one it is a door: what comes in for this
-    cluster, with the prefix in front of it.
+    `prefix` is what the reply had in front there. Without one it is a door: of what has a prefix in
+    front of it.
     """
 
     __slots__ = ("prefix", "until_ns")
@@ -99,3 +106,8 @@ class ReplyWay:
     def __init__(self, prefix: bytes = b"", until_ns: int = 0) -> None:
         self.prefix = prefix
         self.until_ns = until_ns
+
+    @property
+    def is_door(self) -> bool:
+        """See the class."""
+        return not self.prefix

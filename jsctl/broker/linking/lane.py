@@ -13,8 +13,8 @@ from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.interest.links import GATEWAY_REPLY, ServerLink
 from jsctl.broker.protocol.ops import RouteOp
 from jsctl.broker.protocol.route import RouteParser
-from jsctl.broker.routing.delivery import ACK_PREFIX
 from jsctl.broker.routing.fans import Fans
+from jsctl.broker.routing.shown import ACK_PREFIX
 
 STOPS = (ACK_PREFIX, b"|", GATEWAY_REPLY)
 """Replies that may name another subject to be shown, the mark of messages for queue groups, and

@@ -11,8 +11,8 @@ import re
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.interest.targets import RouteLink
 from jsctl.broker.protocol.route import RouteParser
-from jsctl.broker.routing.delivery import ACK_PREFIX
 from jsctl.broker.routing.router import Router
+from jsctl.broker.routing.shown import ACK_PREFIX
 
 TRACE = b"Nats-Trace-Dest"
 _REPLY = rb"(\$JS\.ACK(?:\.[^. \t\r\n]+){2}(?:\.[0-9]+){5})@([^ \t\r\n]+) "

@@ -29,9 +29,9 @@ from jsctl.broker.pieces import Piece, total
 from jsctl.broker.protocol import writer
 from jsctl.broker.protocol.deliveries import Item, Together
 from jsctl.broker.routing.concerned import concerns, distance, is_for
+from jsctl.broker.routing.shown import telling
 from jsctl.broker.turn import Jitter
 
-ACK_PREFIX = b"$JS.ACK."
 FROM_LEAF = b"LMSG "
 """A message that a leaf node has sent, as servers of a cluster pass it on."""
 
@@ -135,6 +135,12 @@ class Deliverer:
             self.end_shadows()
         return reached
 
+    def heard(
+        self, origin: Origin, account: Namespace, reply: bytes, shown: bytes
+    ) -> tuple[bytes, bytes]:
+        """The reply and the subject of a message as receivers see them."""
+        return reply, shown
+
     def many(self, account: Namespace, plan: SublistResult, items: Sequence[Item]) -> None:
         """Messages of the broker itself, whose subjects all have the targets of `plan`."""
         if plan.lone is not None:
@@ -206,7 +212,7 @@ class Deliverer:
         size, front = 0, prefix_of(link, account, b"")
         for subject, reply, headers, payload, shown in items:
             verb = link.kind.header_verb if headers else link.kind.verb
-            told = _telling(reply, subject, shown or subject)
+            told = telling(reply, subject, shown or subject)
             parts.append(writer.routed(verb, front + subject, told, (), headers or None, payload))
             size += len(headers) + len(payload)
         _sent(link, account, len(items), size)
@@ -449,7 +455,7 @@ class Deliverer:
         shown: bytes,
     ) -> None:
         """One message to another server, for plain subscriptions and the groups named."""
-        reply = _telling(reply, subject, shown)
+        reply = telling(reply, subject, shown)
         prefix = prefix_of(link, account, subject)
         verb = link.kind.verb if headers is None else link.kind.header_verb
         _sent(link, account, 1, len(headers or b"") + len(payload))
@@ -479,12 +485,6 @@ class Deliverer:
         link.out += (*payload, b"\r\n")
         link.out_bytes += size + 2
         _sent(link, account, 1, size)
-
-
-def _telling(reply: bytes, subject: bytes, shown: bytes) -> bytes:
-    """A reply for another server, which tells what is to be shown in place of the subject."""
-    told = shown is not subject and reply.startswith(ACK_PREFIX)
-    return reply + b"@" + shown if told else reply
 
 
 def _sent(target: Outbound, account: Namespace, count: int, size: int) -> None:

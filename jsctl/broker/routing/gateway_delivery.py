@@ -21,10 +21,13 @@ from jsctl.broker.interest.targets import (
     SublistResult,
     Subscription,
 )
-from jsctl.broker.routing.delivery import ACK_PREFIX, Deliverer
+from jsctl.broker.routing.delivery import Deliverer
 from jsctl.broker.routing.gateway_replies import GatewayReplies, mark
+from jsctl.broker.routing.shown import telling
 from jsctl.broker.turn import Jitter
 
+AWARE = (GATEWAY, ROUTE, HUB)
+"""Those who tell of replies where they lead to, and need not be told."""
 LinksOf = Callable[[str], Sequence[RouteLink]]
 """The links to other servers of the cluster that carry an account."""
 
@@ -58,18 +61,46 @@ class GatewayDeliverer(Deliverer):
         queues: Container[bytes] = (),
     ) -> bool:
         """As in `Deliverer`; what is for another cluster, or comes back from one, goes its way."""
-        beyond = origin is not None and origin.kind in (GATEWAY, ROUTE, HUB)
         for way in plan.returns:
             message = (subject, reply, headers, payload, shown)
-            if beyond and not way.prefix:
-                return self._came_back(origin, account, *message)
-            if way.until_ns > self.now_ns and kind_of(origin) not in (GATEWAY, ROUTE, HUB):
+            if way.is_door:
+                return self._through(origin, account, plan, *message)
+            if way.until_ns > self.now_ns and kind_of(origin) not in AWARE:
                 return self._go_back(way, origin, account, *message)
-        if beyond and reply.startswith(GATEWAY_REPLY):
-            reply, seen = self._replies.noted(account, reply, self.now_ns)
-            shown = seen or shown
+        reply, shown = self.heard(origin, account, reply, shown)
         message = (subject, reply, headers, payload, shown)
         return super().one(origin, account, plan, *message, queues)
+
+    def heard(
+        self, origin: Origin, account: Namespace, reply: bytes, shown: bytes
+    ) -> tuple[bytes, bytes]:
+        """As in `Deliverer`: what is said to a reply of another cluster is led back from now on."""
+        if reply.startswith(GATEWAY_REPLY) and kind_of(origin) in AWARE:
+            reply, seen = self._replies.noted(account, reply, self.now_ns)
+            shown = seen or shown
+        return reply, shown
+
+    def _through(
+        self,
+        origin: Origin,
+        account: Namespace,
+        plan: SublistResult,
+        subject: bytes,
+        reply: bytes,
+        headers: bytes | None,
+        payload: bytes,
+        shown: bytes,
+    ) -> bool:
+        """What says itself where it leads to: here, or to another cluster from a leaf node. Else it
+        may be for somebody further on who has connections there."""
+        message = (subject, reply, headers, payload, shown)
+        if kind_of(origin) in (GATEWAY, ROUTE):
+            return self._replies.is_own(subject) and self._came_back(origin, account, *message)
+        link = self._replies.link_of(subject)
+        if link is None:
+            return super().one(origin, account, plan, *message)
+        self.to_link(link, origin, account, subject, reply, [], headers, payload, shown)
+        return True
 
     def _go_back(
         self,
@@ -113,9 +144,7 @@ class GatewayDeliverer(Deliverer):
                     return True
         own = subject[GATEWAY_REPLY_BYTES:]
         seen = own if shown is subject else shown
-        if reply.startswith(GATEWAY_REPLY):
-            reply, other = self._replies.noted(account, reply, self.now_ns)
-            seen = other or seen
+        reply, seen = self.heard(origin, account, reply, seen)
         plan = account.sublist.match(own)
         return super().one(None, account, plan, own, reply, headers, payload, seen)
 
@@ -134,14 +163,12 @@ class GatewayDeliverer(Deliverer):
         """As in `Deliverer`; replies tell the way back where that has to be told."""
         prefix = self._prefix(link, origin, account, reply) if reply else b""
         if prefix:
-            if shown is not subject and reply.startswith(ACK_PREFIX):
-                reply = reply + b"@" + shown
-            reply = prefix + reply
+            reply = prefix + telling(reply, subject, shown)
         super().to_link(link, origin, account, subject, reply, queues, headers, payload, shown)
 
     def _prefix(self, link: AnyLink, origin: Origin, account: Namespace, reply: bytes) -> bytes:
         if isinstance(link, GatewayLink):
             return self._replies.prefix_of_request(account, reply)
-        if isinstance(link, LeafLink) or kind_of(origin) is not GATEWAY:
-            return b""
-        return self._replies.prefix_of(account, reply)
+        if kind_of(origin) in (AWARE if isinstance(link, LeafLink) else (GATEWAY,)):
+            return self._replies.prefix_of(account, reply)
+        return b""

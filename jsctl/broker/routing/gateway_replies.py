@@ -6,12 +6,13 @@ the answer has to go: `_GR_.<cluster>.<server>.<reply>`. Who receives it sees th
 he says to it is led back directly, for as long as the news of the interest may take. In the cluster
 that asked, the answer goes on to the server that asked.
 
-A leaf node whose hub is in a super-cluster does the same with what comes from there: what is said
-to such a reply goes to the hub.
+A leaf node of the cluster is told the same, as it may hear of the request first, too. It does the
+same with what comes from its hub: what is said to such a reply goes there, and the hub passes it on
+to the other cluster.
 
 Both are subscriptions with a `ReplyWay` as their target: one of each such reply, or of all those
-of one client where they can be told, and in every account one of everything that is said to this
-cluster. So they are found as everything else is.
+of one client where they can be told, and in every account one of everything that leads to any
+cluster, which leaf nodes are told of. So they are found as everything else is.
 """
 
 import hashlib
@@ -28,8 +29,8 @@ from jsctl.broker.interest.links import (
     ReplyWay,
 )
 from jsctl.broker.interest.targets import Namespace, Subscription
-from jsctl.broker.routing.routes import split_reply
 from jsctl.broker.routing.setup import NAME_ALPHABET
+from jsctl.broker.routing.shown import split_reply
 from jsctl.broker.subject.sublist import Sublist
 from jsctl.broker.subject.validity import is_valid_literal
 from jsctl.dataclass import dataclass
@@ -82,11 +83,6 @@ class GatewayReplies:
     def prefix(self) -> bytes:
         """What replies of this server have in front."""
         return b"%s%s.%s." % (GATEWAY_REPLY, self.cluster, self.server)
-
-    @property
-    def pattern(self) -> bytes:
-        """What everything for this cluster matches."""
-        return b"%s%s.*.>" % (GATEWAY_REPLY, self.cluster)
 
     # ---- requests that leave
 
@@ -148,6 +144,10 @@ class GatewayReplies:
         """The way to the cluster that a reply came from."""
         start = len(GATEWAY_REPLY)
         return self.links.get(prefix[start : start + GATEWAY_HASH_BYTES])
+
+    def is_own(self, subject: bytes) -> bool:
+        """Whether what leads to a cluster leads to this one."""
+        return subject.startswith(self.cluster + b".", len(GATEWAY_REPLY))
 
     @staticmethod
     def server_of(subject: bytes) -> bytes:

@@ -11,13 +11,13 @@ from dataclasses import field
 
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.interest.kinds import CAPTURED, EACH, HUB, SHADOW, Served
-from jsctl.broker.interest.links import GatewayLink, ReplyWay
+from jsctl.broker.interest.links import GATEWAY_REPLIES, GatewayLink, ReplyWay
 from jsctl.broker.interest.targets import Key, LeafLink, Namespace, Subscription, leaf_of
 from jsctl.broker.protocol import writer
 from jsctl.broker.protocol.ops import Interest, NoInterest, Routed, RouteOp
 from jsctl.broker.routing.gateway_replies import GatewayReplies
 from jsctl.broker.routing.router import Router
-from jsctl.broker.routing.routes import split_reply
+from jsctl.broker.routing.shown import split_reply
 from jsctl.broker.subject.validity import is_valid_subject
 from jsctl.dataclass import dataclass
 
@@ -59,11 +59,10 @@ class GatewayRouting:
         for account in router.accounts:
             for sub in account.sublist:
                 self.changed(sub, sub.weight)
-        pattern = replies.pattern
-        router.services.offer(lambda account: [self._door(account, pattern)])
+        router.services.offer(lambda account: [self._door(account)])
 
-    def _door(self, account: Account, pattern: bytes) -> Subscription:
-        sub = Subscription(account, pattern, b"", b"", ReplyWay(), local_only=True)
+    def _door(self, account: Account) -> Subscription:
+        sub = Subscription(account, GATEWAY_REPLIES, b"", b"", ReplyWay(), local_only=True)
         self._router.add(sub)
         return sub
 

@@ -13,17 +13,18 @@ from enum import Enum, auto
 
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.interest.kinds import CAPTURED, EACH, HUB, LEAF, Served
+from jsctl.broker.interest.links import GATEWAY_REPLY, ReplyWay
 from jsctl.broker.interest.targets import Key, LeafLink, Namespace, Subscription, leaf_of
 from jsctl.broker.protocol import writer
 from jsctl.broker.protocol.ops import Interest, NoInterest, Routed, RouteOp
 from jsctl.broker.routing.router import Router
-from jsctl.broker.routing.routes import split_reply
 from jsctl.broker.routing.setup import random_name
+from jsctl.broker.routing.shown import split_reply
 from jsctl.broker.subject.validity import has_wildcard, is_valid_subject
 
 LOOP_PREFIX = b"$LDS."
 LOOP_NAME_LENGTH = 22
-UNCHECKED = (LOOP_PREFIX, b"_GR_.", b"$GR.")
+UNCHECKED = (LOOP_PREFIX, GATEWAY_REPLY, b"$GR.")
 """Interest of the servers' own, which no permission is asked for."""
 
 
@@ -159,6 +160,9 @@ class LeafRouting:
     def _is_told(self, link: LeafLink, sub: Subscription) -> bool:
         """Whether a subscription is the other side's business."""
         target = sub.target
+        if isinstance(target, ReplyWay):
+            # What leads to other clusters goes by way of the hub.
+            return target.is_door and link.kind is LEAF
         if sub.local_only and target.served is not Served.CROSSING:
             return False
         other = leaf_of(sub)
@@ -234,7 +238,7 @@ class LeafRouting:
         if guard is not None and not guard.may_take(op.subject, router.now_ns):
             return link.kind is HUB
         queues: Container[bytes] = op.queues
-        if account.mappings:
+        if account.mappings and not op.subject.startswith(GATEWAY_REPLY):
             subject = account.map_subject(op.subject, router.jitter)
             if subject != op.subject:
                 queues = queues or EVERYBODY

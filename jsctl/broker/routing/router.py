@@ -33,7 +33,8 @@ from jsctl.broker.protocol.ops import RouteOp
 from jsctl.broker.routing.answers import answer_each
 from jsctl.broker.routing.delivery import Deliverer
 from jsctl.broker.routing.limits import RoutingLimits
-from jsctl.broker.routing.routes import ANSWER, Routes
+from jsctl.broker.routing.routes import Routes
+from jsctl.broker.routing.shown import ANSWER
 from jsctl.broker.routing.tracing import Tracing
 from jsctl.broker.turn import Jitter
 

@@ -13,34 +13,15 @@ from jsctl.broker.accounts.accounts import Accounts
 from jsctl.broker.interest.targets import Namespace, RouteKey, RouteLink, Sink, Subscription
 from jsctl.broker.protocol import writer
 from jsctl.broker.protocol.ops import Interest, NoInterest, Routed, RouteOp
-from jsctl.broker.routing.delivery import ACK_PREFIX, Deliverer
+from jsctl.broker.routing.delivery import Deliverer
+from jsctl.broker.routing.shown import ANSWER, split_reply
 from jsctl.broker.routing.tracing import Tracing
 from jsctl.broker.subject.transforms import fnv1a32
-
-ANSWER = ACK_PREFIX + b"@"
-"""The reply of an answer to a request that came in at the server which it is sent to."""
-ACK_DOTS = 8
-"""An ack reply has this many dots in front of an `@` that ends it."""
 
 
 def pool_index(account: str, pool_size: int) -> int:
     """The pool connection that carries an account."""
     return fnv1a32(account.encode()) % pool_size if pool_size > 1 else 0
-
-
-def split_reply(reply: bytes) -> tuple[bytes, bytes]:
-    """(reply, subject to show) of a routed JetStream delivery; the latter empty elsewhere."""
-    if not reply.startswith(ACK_PREFIX) or b"@" not in reply:
-        return reply, b""
-    position = -1
-    for _ in range(ACK_DOTS):
-        position = reply.find(b".", position + 1)
-        if position < 0:
-            return reply, b""
-    at = reply.find(b"@", position)
-    if at < 0 or at == len(reply) - 1:
-        return reply, b""
-    return reply[:at], reply[at + 1 :]
 
 
 class Routes:

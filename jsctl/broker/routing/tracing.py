@@ -111,6 +111,7 @@ class Tracing:
         begun = self.begin(link, account, op.subject, op.headers, op.payload)
         if begun.skip:
             return
+        reply, shown = self._delivery.heard(link, account, reply, shown)
         rest = (account, plan, op.subject, reply, begun.headers, op.payload, shown, queues)
         if begun.trace is None:
             self._delivery.one(link, *rest)

@@ -7,18 +7,27 @@ from typing import ClassVar
 import pytest
 
 from jsctl.broker.accounts.accounts import Accounts
+from jsctl.broker.accounts.leaf_guard import LeafGuard, Subjects
 from jsctl.broker.interest.links import GatewayLink
-from jsctl.broker.interest.targets import RouteLink
-from jsctl.broker.options import AccountOptions, ExportOptions, ImportOptions, Options
-from jsctl.broker.protocol.route import GatewayParser
+from jsctl.broker.interest.targets import LeafLink, RouteLink
+from jsctl.broker.options import (
+    AccountOptions,
+    ExportOptions,
+    ImportOptions,
+    Options,
+    ResponsePermission,
+)
+from jsctl.broker.protocol.route import GatewayParser, LeafParser
 from jsctl.broker.routing.gateway_replies import RECENT_NS, WAYS_MAX, mark, replies_of
 from jsctl.broker.routing.gateways import GatewayRouting
+from jsctl.broker.routing.leafs import LeafRouting, Offence
 from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.routing.router import Router
 from jsctl.broker.sessions.sessions import Sessions
 from tests.broker.routing.routing_bench import Server
 
-OUT, IN, ROUTE, CLIENT, OTHER = 201, 202, 101, 1, 2
+OUT, IN, ROUTE, CLIENT, OTHER, LEAF, GUARDED = 201, 202, 101, 1, 2, 301, 302
+SECOND = 1_000_000_000
 OWN = b"_GR_." + mark("A") + b"." + mark("NID") + b"."
 DRAWN = b"_INBOX." + b"d" * 22
 THEIRS = b"_GR_." + mark("B") + b"." + mark("NB") + b"."
@@ -311,3 +320,86 @@ def test_services_are_imported_where_the_request_is_made() -> None:
 def test_marks_are_those_of_nats_server() -> None:
     assert mark("B") == b"b2oh2L"
     assert len(mark("A")) == 6
+
+
+class Hub(Gateway):
+    """The same with a leaf node, and another one whose requests and answers are restricted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.leafs = LeafRouting(self.router)
+        self.router.watchers.append(self.leafs)
+        rules = Subjects().but([b"in.secret"])
+        self.leaf = self.hang(LEAF, LeafGuard(Subjects(), Subjects(), rules))
+        once = LeafGuard(Subjects(), Subjects(), Subjects(allow=()), ResponsePermission(1, SECOND))
+        self.guarded = self.hang(GUARDED, once)
+        self.emit()
+
+    def hang(self, conn: int, guard: LeafGuard) -> LeafLink:
+        account = self.accounts.default
+        name = f"L{conn}"
+        cluster = name.encode()
+        link = LeafLink(conn, conn, account, hub=False, peer=name, cluster=cluster, guard=guard)
+        self.leafs.add(link)
+        return link
+
+    def said(self, link: LeafLink, lines: bytes) -> tuple[Offence, bytes] | None:
+        """A leaf node says something."""
+        self.router.now_ns = self.now_ns
+        wrong = self.leafs.take(link, LeafParser(65536, 1 << 20).feed(lines))
+        self.emit()
+        return wrong
+
+
+def test_a_leaf_node_is_told_where_an_answer_leads() -> None:
+    """It may hear of the request before it hears of who asks it."""
+    hub = Hub()
+    assert b"LS+ _GR_.>\r\n" in hub.heard(LEAF)
+    hub.said(hub.leaf, b"LS+ ask\r\n")
+    hub.gate(hub.inward, b"RMSG $G ask " + THEIRS + b"in.1 1\r\nx\r\n")
+    assert hub.heard(LEAF) == b"LMSG ask " + THEIRS + b"in.1 1\r\nx\r\n"
+    hub.said(hub.leaf, b"LMSG " + THEIRS + b"in.1 1\r\ny\r\n")
+    assert hub.heard(OUT) == b"RMSG $G " + THEIRS + b"in.1 1\r\ny\r\n"
+    # What came in at another server of the cluster does so, too.
+    hub.route(hub.near, b"RMSG $G ask " + THEIRS + b"in.2 1\r\nx\r\n")
+    assert hub.heard(LEAF) == b"LMSG ask " + THEIRS + b"in.2 1\r\nx\r\n"
+    hub.client(CLIENT)
+    hub.say(CLIENT, b"SUB > 1\r\nPUB ask in.2 1\r\nx\r\n")
+    assert b"LMSG ask in.2 1\r\nx\r\n" in hub.heard(LEAF), "who asks here is here"
+
+
+def test_a_leaf_node_cannot_come_in_by_the_door() -> None:
+    hub = Hub()
+    hub.client(CLIENT)
+    hub.say(CLIENT, b"SUB in.* 1\r\n")
+    hub.heard(CLIENT)
+    hub.said(hub.leaf, b"LMSG " + OWN + b"in.1 1\r\nx\r\n")
+    unknown = b"_GR_." + mark("C") + b"." + mark("NC") + b"."
+    hub.said(hub.leaf, b"LMSG " + unknown + b"in.1 1\r\nx\r\nLMSG _GR_. 1\r\nx\r\n")
+    assert hub.heard(CLIENT) == hub.heard(OUT) == b""
+
+
+def test_permissions_of_leaf_nodes_are_for_the_reply_itself() -> None:
+    hub = Hub()
+    secret = THEIRS + b"in.secret"
+    assert hub.said(hub.leaf, b"LMSG " + secret + b" 1\r\nx\r\n") == (Offence.PUBLISHED, secret)
+    hub.said(hub.guarded, b"LS+ ask\r\n")
+    hub.gate(hub.inward, b"RMSG $G ask " + THEIRS + b"in.1 1\r\nx\r\n")
+    answer = b"LMSG " + THEIRS + b"in.1 1\r\ny\r\n"
+    assert hub.said(hub.guarded, answer) is None
+    assert hub.heard(OUT) == b"RMSG $G " + THEIRS + b"in.1 1\r\ny\r\n"
+    assert hub.said(hub.guarded, answer) == (Offence.PUBLISHED, THEIRS + b"in.1"), "one is enough"
+    assert hub.heard(OUT) == b""
+
+
+def test_a_traced_request_is_answered_as_another() -> None:
+    hub = Hub()
+    hub.client(CLIENT)
+    hub.say(CLIENT, b"SUB ask 1\r\nSUB trace 2\r\n")
+    hub.inbox.clear()
+    headers = b"NATS/1.0\r\nNats-Trace-Dest: trace\r\n\r\n"
+    size = len(headers)
+    hub.gate(hub.inward, b"HMSG $G ask %sin.1 %d %d\r\n%s\r\n" % (THEIRS, size, size, headers))
+    assert hub.heard(CLIENT).startswith(b"HMSG ask 1 in.1 ")
+    hub.say(CLIENT, b"PUB in.1 1\r\ny\r\n")
+    assert hub.heard(OUT) == b"RMSG $G " + THEIRS + b"in.1 1\r\ny\r\n"

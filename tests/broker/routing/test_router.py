@@ -9,7 +9,8 @@ from jsctl.broker.options import AccountOptions, Options, UserOptions
 from jsctl.broker.protocol.deliveries import AckRun, Deliveries, OutgoingMessage, singly
 from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.routing.router import SLOW_CONSUMER
-from jsctl.broker.routing.routes import pool_index, split_reply
+from jsctl.broker.routing.routes import pool_index
+from jsctl.broker.routing.shown import split_reply
 from jsctl.broker.sessions.session import ClientSession
 from tests.broker.routing.routing_bench import Server, interest_count
 
