@@ -43,6 +43,7 @@ class ServerPlay(NodePlay):
         """Disk batches wait, as with a disk that stands still."""
         self._next_conn = 1
         self._lives = 0
+        self._due_ns: int | None = None
         self.wipe()
         self.begin()
 
@@ -121,6 +122,11 @@ class ServerPlay(NodePlay):
         """Whether something waits for a turn."""
         return self.running and self.inbox != TurnInputs()
 
+    @property
+    def due(self) -> bool:
+        """Whether it is time for a turn, whatever waits."""
+        return self._due_ns is not None and self._due_ns <= self.cluster.now_ns
+
     def step(self) -> None:
         """One turn with what waits."""
         if self.running:
@@ -140,6 +146,7 @@ class ServerPlay(NodePlay):
             self.inbox.synced.append(batch.ticket)
 
     def _perform(self, outputs: TurnOutputs) -> None:
+        self._due_ns = outputs.deadline_ns
         self.batches += outputs.disk
         if not self.disk_held:
             self._run_disk()
@@ -245,7 +252,8 @@ class ClusterPlay:
         while self.now_ns < end:
             self.now_ns += STEP_NS
             for server in self:
-                server.step()
+                if server.busy or server.due:
+                    server.step()
             self.settle()
 
     def wait(self, fact: Callable[[], bool], what: str, seconds: float = 15) -> None:

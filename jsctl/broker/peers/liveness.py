@@ -9,7 +9,7 @@ even if nobody noticed that it was away.
 from jsctl.broker.peers.items import PeerHeartbeat
 from jsctl.dataclass import dataclass
 
-HEARTBEAT_NS = 100_000_000
+HEARTBEAT_NS = 150_000_000
 DOWN_AFTER_NS = 1_000_000_000
 ENDED_AFTER_NS = 3_000_000_000
 """A process that lost its connections and lives has made new ones by then."""
@@ -177,11 +177,14 @@ class Liveness:
         return pair is None or not pair.fresh_from
 
     def due(self, now_ns: int) -> list[tuple[str, PeerHeartbeat]]:
-        """Heartbeats to send now."""
+        """Heartbeats to send now. What would follow soon goes with the first one: a server with
+        nothing else to do wakes once for all the others."""
+        linked = [(peer, pair) for peer, pair in self._pairs.items() if pair.linked]
+        if not any([now_ns >= pair.next_ns for _, pair in linked]):
+            return []
+        soon_ns = now_ns + self._interval_ns // 2
         return [
-            (peer, self._beat(pair, now_ns))
-            for peer, pair in self._pairs.items()
-            if pair.linked and now_ns >= pair.next_ns
+            (peer, self._beat(pair, now_ns)) for peer, pair in linked if soon_ns >= pair.next_ns
         ]
 
     def beat(self, peer: str, now_ns: int) -> PeerHeartbeat:

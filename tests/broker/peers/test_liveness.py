@@ -45,6 +45,19 @@ def test_no_heartbeat_before_its_time() -> None:
     assert [peer for peer, _ in a.due(HEARTBEAT_NS)] == ["b"]
 
 
+def test_what_is_due_soon_goes_with_what_is_due() -> None:
+    """Whoever has nothing else to do wakes once for all."""
+    a, _ = pair()
+    early_ns, late_ns = HEARTBEAT_NS // 4, HEARTBEAT_NS * 7 // 4
+    a.linked("c", early_ns)
+    assert [peer for peer, _ in a.due(early_ns)] == ["c"]
+    assert [peer for peer, _ in a.due(HEARTBEAT_NS)] == ["b", "c"]
+    a.linked("d", late_ns)
+    assert [peer for peer, _ in a.due(late_ns)] == ["b", "c", "d"]
+    assert a.due(late_ns + HEARTBEAT_NS - 1) == []
+    assert len(a.due(late_ns + HEARTBEAT_NS)) == 3
+
+
 def test_silence_brings_a_server_down_and_a_heartbeat_up_again() -> None:
     a, b = pair()
     assert a.tick(WAY_NS + DOWN_AFTER_NS - 1) == []

@@ -172,7 +172,7 @@ def served() -> Iterator[Callable[[bytes], str]]:
             """Nobody reads it."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
 
         def serve(content: bytes) -> str:
             contents[:] = [content]
