@@ -31,6 +31,13 @@ def shown_url(url: str) -> str:
     return f"{before.partition('://')[0]}://***@{host}" if at and "://" in before else url
 
 
+def bare_url(url: str) -> str:
+    """The same server, for whoever has credentials that are not in the URL."""
+    before, at, host = url.rpartition("@")
+    scheme, mark, _ = before.partition("://")
+    return f"{scheme}{mark}{host}" if at and mark else host
+
+
 def proxy_of(context: Context) -> str:
     """The SOCKS proxy; empty when there is none. Raises UsageError."""
     proxy = context.socks_proxy

@@ -110,6 +110,19 @@ def test_a_broken_file_is_named(text: str, told: str, capfd: pytest.CaptureFixtu
     assert told in error and "dashboard.json" in error
 
 
+def test_the_system_user_counts_more_than_a_url(capfd: pytest.CaptureFixture[str]) -> None:
+    words = ["dashboard", "--once", "-o", "json", "--refresh", "200ms"]
+    words += ["--system-user", "sys", "--system-password", "sys"]
+    app = "A { jetstream: enabled, users: [ { user: app, password: p } ] }"
+    config = f"accounts {{ {app}, $SYS {{ users: [ {{ user: sys, password: sys }} ] }} }}\n"
+    with Broker("-js", name="one", config=config) as running:
+        host = running.url.removeprefix("nats://")
+        for url in (f"nats://app:p@{host}", f"app:p@{host}"):
+            assert main(["-s", url, *words]) == 0
+            (server,) = json.loads(capfd.readouterr().out)["servers"]
+            assert server["name"] == "one"
+
+
 def test_wrong_credentials_end_it(broker: Broker, capfd: pytest.CaptureFixture[str]) -> None:
     assert once(broker, "--system-user", "sys", "--system-password", "wrong") == 1
     assert "Authorization Violation" in capfd.readouterr().err

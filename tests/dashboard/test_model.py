@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from jsctl.api.times import SECOND_NS, format_time
 from jsctl.dashboard.model.advisories import event_of
 from jsctl.dashboard.model.model import Model, Told
@@ -33,10 +35,11 @@ def statsz(name: str, at_ns: int, received: int = 0, leader: str = "n1") -> Told
     )
 
 
-def cluster_of(leader: str, *others: str, behind: str = "") -> Doc:
+def cluster_of(leader: str, *others: str, behind: str = "", lag: int = 7) -> Doc:
     """A group as its leader tells it."""
     replicas = [
-        {"name": one, "current": one != behind, "lag": 7 if one == behind else 0} for one in others
+        {"name": one, "current": one != behind, "lag": lag if one == behind else 0}
+        for one in others
     ]
     return {"name": "C1", "raft_group": "S-R3F-x", "leader": leader, "replicas": replicas}
 
@@ -129,6 +132,22 @@ def test_the_leader_is_believed_whoever_answers_first() -> None:
             "n3": PeerState.BEHIND,
         }
         assert (stream.level, stream.replica_lag) == (Level.WARN, 7)
+
+
+@pytest.mark.parametrize(
+    ("lag", "rate", "level"), [(7, 100, Level.OK), (7, 6, Level.WARN), (101, 100, Level.WARN)]
+)
+def test_a_replica_that_lacks_what_is_on_its_way_is_in_sync(
+    lag: int, rate: int, level: Level
+) -> None:
+    """A leader names it behind, for a moment, while messages come: that is no alarm."""
+    model = Model()
+    cluster = cluster_of("n1", "n2", "n3", behind="n3", lag=lag)
+    for second in range(5):
+        at_ns = T0 + second * SECOND_NS
+        now = looked(model, at_ns, jsz("n1", at_ns, detail("S", cluster, 10 + rate * second)))
+    stream = now.streams[0]
+    assert (stream.level, stream.replica_lag) == (level, lag)
 
 
 def test_a_lone_stream_of_a_lost_server_stays_and_is_offline() -> None:

@@ -4,6 +4,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from jsctl.client.addresses import bare_url
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import UsageError
 from jsctl.settings import ContextStore, Settings, load
@@ -77,10 +78,11 @@ def system_settings(call: Call, options: "DashboardOptions") -> Settings | None:
     user = call.text("system-user") or call.environ.get("JSCTL_SYSTEM_USER", "")
     if user:
         password = call.text("system-password") or call.environ.get("JSCTL_SYSTEM_PASSWORD", "")
-        plain = replace(
-            call.settings.connection, user=user, password=password, token="", creds="", nkey=""
-        )
-        return replace(call.settings, connection=replace(plain, user_jwt="", user_seed=""))
+        # What a URL says of who one is would count more.
+        url = ",".join(map(bare_url, call.settings.urls))
+        plain = replace(call.settings.connection, url=url, user=user, password=password, token="")
+        none = replace(plain, creds="", nkey="", user_jwt="", user_seed="")
+        return replace(call.settings, connection=none)
     name = options.system_context or str(call.settings.connection.extra.get("system_context", ""))
     if not name:
         return None

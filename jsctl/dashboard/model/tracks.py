@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from jsctl.api.stream import SequenceRange
-from jsctl.api.times import parse_time
+from jsctl.api.times import SECOND_NS, parse_time
 from jsctl.dashboard.model.documents import (
     NOTHING,
     Document,
@@ -181,6 +181,20 @@ def looked_at(peers: tuple[Peer, ...], down: AbstractSet[str]) -> tuple[Peer, ..
     )
 
 
+def without_in_flight(peers: tuple[Peer, ...], rate: float) -> tuple[Peer, ...]:
+    """The members where what is on its way does not count: a leader names everybody behind who has
+    not yet what it has just committed, so that some are at any moment while messages come.
+
+    `rate`: operations a second. A replica lacks less than a second of them, or it is behind.
+    """
+    return tuple(
+        replace(peer, state=PeerState.CURRENT)
+        if peer.state is PeerState.BEHIND and 0 < peer.lag <= rate and peer.active_ns < SECOND_NS
+        else peer
+        for peer in peers
+    )
+
+
 class GroupTrack:
     """What streams and consumers have in common: a group, and who told last."""
 
@@ -230,7 +244,8 @@ class StreamTrack(GroupTrack):
     def view(self, now_ns: int, round_: int, down: AbstractSet[str], lag: int) -> Stream:
         """The stream; `lag` is the sum of its consumers'."""
         config, state = section(self.document, "config"), section(self.document, "state")
-        peers = looked_at(self.peers, down)
+        rate = self.stored.rate
+        peers = without_in_flight(looked_at(self.peers, down), rate)
         leader = self.leader_now(down)
         last_ns = time_of(text(state, "last_ts"))
         found = Stream(
@@ -260,7 +275,7 @@ class StreamTrack(GroupTrack):
             peers=peers,
             sources=_sources(self.document),
             lag=lag,
-            rate=self.stored.rate if leader else 0.0,
+            rate=rate if leader else 0.0,
             trend=self.stored.trail.tuple(),
             stale_ns=0 if self.mentioned == round_ else now_ns - self.read_ns,
         )
@@ -350,7 +365,9 @@ class ConsumerTrack(GroupTrack):
     def view(self, now_ns: int, round_: int, down: AbstractSet[str]) -> Consumer:
         """The consumer."""
         doc, config = self.document, section(self.document, "config")
-        leader = self.leader_now(down)
+        leader, rate = self.leader_now(down), self.delivered.rate
+        # A delivery and its acknowledgement are two operations.
+        peers = without_in_flight(looked_at(self.peers, down), 2 * rate)
         filters = texts(config, "filter_subjects") or tuple(
             one for one in (text(config, "filter_subject"),) if one
         )
@@ -379,8 +396,8 @@ class ConsumerTrack(GroupTrack):
             ),
             leader=leader,
             group=self.group,
-            peers=looked_at(self.peers, down),
-            rate=self.delivered.rate if leader else 0.0,
+            peers=peers,
+            rate=rate if leader else 0.0,
             trend=self.delivered.trail.tuple(),
             stale_ns=0 if self.mentioned == round_ else now_ns - self.read_ns,
         )
