@@ -45,7 +45,6 @@ from jsctl.broker.peers.items import (
     RaftBatch,
     RangeAnswer,
     RangeRequest,
-    Removals,
     ReplicaReport,
     Returned,
     ServerNews,
@@ -338,16 +337,6 @@ def _read_ack(data: FrameReader) -> StateAck:
     return StateAck(data.small(), data.u64(), data.u64(), data.flag(), data.text())
 
 
-def _write_removals(out: FrameWriter, item: Removals) -> None:
-    for text in (item.account, item.stream, item.consumer):
-        out.text(text)
-    out.each(item.sequences, out.u64)
-
-
-def _read_removals(data: FrameReader) -> Removals:
-    return Removals(data.text(), data.text(), data.text(), data.each(data.u64))
-
-
 def _write_introduction(out: FrameWriter, item: Introduction) -> None:
     out.small(item.key)
     out.u64(item.token)
@@ -442,7 +431,7 @@ def _keep_heartbeat(frame: PeerFrame, item: PeerHeartbeat) -> None:
     frame.heartbeat = item
 
 
-# Numbers are part of the format: never reused, never changed.
+# Numbers are part of the format: never reused, never changed. 11 was of what is sent no more.
 _KINDS: dict[type, tuple[int, Callable[..., None], Callable[[FrameReader], Item], str]] = {
     PeerHeartbeat: (1, _write_heartbeat, _read_heartbeat, ""),
     RaftBatch: (2, _write_raft, _read_raft, "raft"),
@@ -454,7 +443,6 @@ _KINDS: dict[type, tuple[int, Callable[..., None], Callable[[FrameReader], Item]
     GatherReply: (8, _write_gathered, _read_gathered, "gathered"),
     StateChunk: (9, _write_chunk, _read_chunk, "chunks"),
     StateAck: (10, _write_ack, _read_ack, "acks"),
-    Removals: (11, _write_removals, _read_removals, "removals"),
     Founding: (12, _write_founding, _read_founding, "foundings"),
     MetaProposal: (13, _write_proposal, _read_proposal, "proposals"),
     AccountUse: (14, _write_use, _read_use, "uses"),

@@ -180,16 +180,6 @@ class GatherReply:
 
 
 @dataclass(frozen=True, slots=True)
-class Removals:
-    """A consumer's leader to its stream's leader: these messages are done with."""
-
-    account: str
-    stream: str
-    consumer: str
-    sequences: list[int]
-
-
-@dataclass(frozen=True, slots=True)
 class Introduction:
     """The leader of a consumer to that of its stream: is all applied that the meta group had
     decided up to `seen`? `key` is that of the stream's group."""
@@ -355,7 +345,6 @@ Item = (
     | GatherReply
     | StateChunk
     | StateAck
-    | Removals
     | Founding
     | MetaProposal
     | AccountUse
@@ -390,7 +379,6 @@ class PeerFrame:
     gathered: list[GatherReply] = field(default_factory=list)
     chunks: list[StateChunk] = field(default_factory=list)
     acks: list[StateAck] = field(default_factory=list)
-    removals: list[Removals] = field(default_factory=list)
     foundings: list[Founding] = field(default_factory=list)
     proposals: list[MetaProposal] = field(default_factory=list)
     uses: list[AccountUse] = field(default_factory=list)
@@ -436,7 +424,6 @@ class PeerFrame:
             self.forwards,
             self.news,
             self.acks,
-            self.removals,
             self.foundings,
             self.proposals,
             self.uses,

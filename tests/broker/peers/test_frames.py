@@ -35,7 +35,6 @@ from jsctl.broker.peers.items import (
     RaftBatch,
     RangeAnswer,
     RangeRequest,
-    Removals,
     ReplicaReport,
     Returned,
     ServerNews,
@@ -83,9 +82,6 @@ whole = st.builds(
         max_size=2,
     ),
     acks=st.lists(st.builds(StateAck, small, u64, u64, st.booleans(), text), max_size=2),
-    removals=st.lists(
-        st.builds(Removals, text, text, text, st.lists(u64, max_size=3)), max_size=2
-    ),
     introductions=st.lists(st.builds(Introduction, small, u64, u64), max_size=2),
     introduced=st.lists(st.builds(Introduced, u64), max_size=2),
     answered=st.lists(st.builds(Answered, text, small), max_size=2),
