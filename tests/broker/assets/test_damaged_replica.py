@@ -83,6 +83,7 @@ def remove(disk: SimDisk, path: str) -> None:
     disk.remove(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limits", "damage", "of_leader"),
     [

@@ -89,6 +89,7 @@ def test_the_only_replica_tells_what_is_lost(damage: Callable[[SimDisk], None]) 
     assert store_of(server)[:2] == (before[0] + 20, COUNT + 20), "no sequence is used again"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [without_position, without_store, without_end])
 def test_one_of_three_replicas_has_all_again(damage: Callable[[SimDisk], None]) -> None:
     cluster = filled(3)

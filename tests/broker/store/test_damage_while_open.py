@@ -137,6 +137,7 @@ def repair(disk: SimDisk, store: MessageStore, twin: MessageStore) -> None:
     pytest.fail("damage comes back")
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(200), deadline=None)
 @given(st.integers(0, 1 << 30), st.booleans())
 def test_a_store_keeps_step_with_a_sound_one(seed: int, reopened: bool) -> None:

@@ -81,6 +81,7 @@ def test_a_template_that_does_not_end_is_ended(
     assert not (tmp_path / "made").exists()
 
 
+@pytest.mark.slow
 def test_a_template_that_takes_too_long_is_ended(
     cli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +92,7 @@ def test_a_template_that_takes_too_long_is_ended(
     assert not (tmp_path / "made").exists()
 
 
+@pytest.mark.slow
 def test_a_text_of_a_form_that_does_not_end_is_ended() -> None:
     with pytest.raises(JsctlError, match="more than"):
         rendered("{{range 9000000}}{{end}}", {}, "property")
@@ -99,6 +101,7 @@ def test_a_text_of_a_form_that_does_not_end_is_ended() -> None:
         rendered(marks, {}, "property")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "form",
     [

@@ -252,6 +252,7 @@ def _damage_removal(server: ServerPlay) -> None:
         disk.remove(catalogue)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_a_repair_that_is_interrupted_goes_on(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Power cuts, changes of leaders and more damage while it runs."""

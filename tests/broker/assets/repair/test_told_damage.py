@@ -124,6 +124,7 @@ def test_damage_that_a_start_finds_is_one_line() -> None:
     assert lines == [f"Stream 'A > S': {COUNT} messages are damaged on this server: 1 to {COUNT}"]
 
 
+@pytest.mark.slow
 def test_a_scrub_tells_how_far_it_is() -> None:
     cluster = filled()
     victim = follower(cluster)
