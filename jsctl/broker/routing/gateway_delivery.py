@@ -24,6 +24,7 @@ from jsctl.broker.interest.targets import (
 from jsctl.broker.routing.delivery import Deliverer
 from jsctl.broker.routing.gateway_replies import GatewayReplies, mark
 from jsctl.broker.routing.shown import telling
+from jsctl.broker.subject.validity import is_valid_literal
 from jsctl.broker.turn import Jitter
 
 AWARE = (GATEWAY, ROUTE, HUB)
@@ -135,6 +136,9 @@ class GatewayDeliverer(Deliverer):
     ) -> bool:
         """An answer for this cluster: to the server that asked, which passes it on to whoever
         listens, in other clusters as well."""
+        own = subject[GATEWAY_REPLY_BYTES:]
+        if not is_valid_literal(own):
+            return False
         wanted = self._replies.server_of(subject)
         if kind_of(origin) is GATEWAY and wanted != self._replies.server:
             for link in self._routes_of(account.name):
@@ -142,7 +146,6 @@ class GatewayDeliverer(Deliverer):
                     rest = (headers, payload, shown)
                     self.to_link(link, origin, account, subject, reply, [], *rest)
                     return True
-        own = subject[GATEWAY_REPLY_BYTES:]
         seen = own if shown is subject else shown
         reply, seen = self.heard(origin, account, reply, seen)
         plan = account.sublist.match(own)

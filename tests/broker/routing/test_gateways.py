@@ -172,6 +172,16 @@ def test_an_answer_is_led_to_the_server_that_asked(server: Gateway) -> None:
     assert server.heard(CLIENT) == b"MSG in.1 1 1\r\nz\r\n"
 
 
+@pytest.mark.parametrize("rest", [b"", b"NI", b".x", b"in..1", b"in.1.", b"in.*"])
+def test_what_leads_nowhere_is_dropped(server: Gateway, rest: bytes) -> None:
+    server.say(CLIENT, b"SUB > 1\r\n")
+    server.inbox.clear()
+    whole = OWN + rest if rest != b"NI" else OWN[:-3]
+    server.gate(server.inward, b"RMSG $G " + whole + b" 1\r\nx\r\n")
+    server.route(server.near, b"RMSG $G " + whole + b" 1\r\nx\r\n")
+    assert server.heard(CLIENT) == server.heard(ROUTE) == b""
+
+
 def test_clients_cannot_come_in_by_the_door(server: Gateway) -> None:
     server.say(CLIENT, b"SUB in.* 1\r\n")
     server.inbox.clear()
