@@ -1,5 +1,6 @@
 """Where servers and proxies are: URLs as people give them, checked, and as they may be shown."""
 
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from jsctl.errors import UsageError
@@ -28,7 +29,13 @@ def checked_url(url: str) -> str:
 def shown_url(url: str) -> str:
     """As it may be shown: without credentials."""
     before, at, host = url.rpartition("@")
-    return f"{before.partition('://')[0]}://***@{host}" if at and "://" in before else url
+    scheme, mark, _ = before.partition("://")
+    return f"{scheme}://***@{host}" if mark else f"***@{host}" if at else url
+
+
+def shown_urls(urls: Iterable[str]) -> str:
+    """All of them, as they may be shown."""
+    return ", ".join(map(shown_url, urls))
 
 
 def bare_url(url: str) -> str:

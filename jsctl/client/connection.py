@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from jsctl.client.addresses import checked_url, proxy_of, shown_url
+from jsctl.client.addresses import checked_url, proxy_of, shown_url, shown_urls
 from jsctl.client.failures import NO_SERVERS, foreign_errors, translate
 from jsctl.client.refusals import Refusals, bare, is_login, sentence_of
 from jsctl.errors import JsctlError, Unreachable, UsageError
@@ -106,7 +106,7 @@ def _not_connected(error: Exception, settings: Settings, prefix: str) -> JsctlEr
     from ssl import SSLError
     from urllib.parse import urlsplit
 
-    where = ", ".join(shown_url(url) for url in settings.urls)
+    where = shown_urls(settings.urls)
     if isinstance(error, SSLError):
         return Unreachable(
             f"{prefix}nats: tls error: {getattr(error, 'verify_message', '') or error.reason}",

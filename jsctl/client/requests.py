@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from jsctl.api.codec import decode, dumps
 from jsctl.api.errors import ApiError
 from jsctl.api.subjects import API_PREFIX, api_subject, domain_prefix
+from jsctl.client.addresses import shown_urls
 from jsctl.client.connection import Log
 from jsctl.client.failures import foreign_errors, translate
 from jsctl.client.refusals import subject_of
@@ -161,7 +162,7 @@ class Requester:
                 str(error),
                 hints=("JetStream is not enabled on this server, or not for this account",),
             )
-        where = ", ".join(self.settings.urls)
+        where = shown_urls(self.settings.urls)
         return Unreachable(
             "context deadline exceeded",
             hints=(f"no answer from {where} in {self.settings.timeout:g}s",),

@@ -16,6 +16,7 @@ from jsctl.api.codec import decode, dumps, encode
 from jsctl.api.errors import ApiError
 from jsctl.api.server import EventFilterOptions, ServerInfo
 from jsctl.api.subjects import server_request
+from jsctl.client.addresses import shown_urls
 from jsctl.dataclass import dataclass
 from jsctl.errors import NotAllowed, Unreachable
 from jsctl.settings import Settings
@@ -224,7 +225,7 @@ class MonitorSystem:
             found = await asyncio.gather(*(self._one(web, url, kind, query) for url in self.urls))
         replies = [reply for reply in found if reply is not None]
         if not replies:
-            raise Unreachable(f"no monitoring port answered: {', '.join(self.urls)}")
+            raise Unreachable(f"no monitoring port answered: {shown_urls(self.urls)}")
         return [
             reply
             for reply in replies

@@ -288,3 +288,22 @@ def test_tls_is_checked_both_ways(kind: str, first: bool, cli: Run, authority: P
         publish(*ca)
         mixed = ("--tlscert", f"{authority}/two.pem", "--tlskey", f"{authority}/one.key")
         assert "do not belong together" in publish(*ca, *mixed)
+
+
+@pytest.mark.parametrize("scheme", ["", "nats://"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("pub", "a", "b"),
+        ("stream", "ls"),
+        ("server", "list"),
+        ("rtt",),
+        ("server", "check", "connection"),
+        ("dashboard", "--once"),
+        ("pipeline", "doctor"),
+    ],
+)
+def test_nobody_reads_a_password_of_a_url(cli: Run, scheme: str, words: tuple[str, ...]) -> None:
+    """Nowhere on the screen, also where nothing listens."""
+    found = cli("-s", f"{scheme}app:s3cret@127.0.0.1:1", "--timeout", "1s", *words)
+    assert "s3cret" not in found.out + found.err

@@ -119,8 +119,10 @@ def test_the_system_user_counts_more_than_a_url(capfd: pytest.CaptureFixture[str
         host = running.url.removeprefix("nats://")
         for url in (f"nats://app:p@{host}", f"app:p@{host}"):
             assert main(["-s", url, *words]) == 0
-            (server,) = json.loads(capfd.readouterr().out)["servers"]
+            told = capfd.readouterr().out
+            (server,) = json.loads(told)["servers"]
             assert server["name"] == "one"
+            assert json.loads(told)["context"] == host, "and nobody reads a password there"
 
 
 def test_wrong_credentials_end_it(broker: Broker, capfd: pytest.CaptureFixture[str]) -> None:

@@ -109,7 +109,8 @@ def make_poller(call: Call, options: "DashboardOptions") -> "MakePoller":
             system = settings_of(call, linked) if linked else None
         else:
             system = system_settings(call, options)
-        name = settings.context_name or ", ".join(settings.urls[:1]).removeprefix("nats://")
+        url = "".join(map(bare_url, settings.urls[:1]))
+        name = settings.context_name or url.removeprefix("nats://")
         return Poller(Dialer(settings, system), name, show, options.refresh_s)
 
     return make

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from jsctl.client.addresses import shown_urls
 from jsctl.commands.pipeline.session import MASTER, at_work
 from jsctl.commands.pipeline.spec import settings_of, spec_of
 from jsctl.commands.toolkit.invocation.call import Call
@@ -47,6 +48,6 @@ async def _servers(call: Call, settings: Settings, spec: Spec | None) -> list[Ch
         async with open_manager(settings, call.output.log) as manager:
             return await checks.servers(manager, settings, spec)
     except JsctlError as error:
-        where = ", ".join(settings.urls)
+        where = shown_urls(settings.urls)
         remedy = "; ".join(error.hints) or "see --server, --context and the credentials"
         return [Check("server", State.FAIL, f"{where}: {error}", remedy)]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jsctl.api.errors import ApiError
+from jsctl.client.addresses import shown_urls
 from jsctl.errors import JsctlError
 from jsctl.render.humanize import counted
 from jsctl.settings import Settings
@@ -115,7 +116,7 @@ def libraries_of(spec: Spec) -> tuple[str, ...]:
 
 async def servers(manager: "Manager", settings: Settings, spec: Spec | None) -> list[Check]:
     """JetStream, and the rights that reading needs."""
-    found = [Check("server", State.OK, ", ".join(settings.urls))]
+    found = [Check("server", State.OK, shown_urls(settings.urls))]
     try:
         account = await manager.account_info()
     except (ApiError, JsctlError) as error:
