@@ -1,5 +1,6 @@
 """What acknowledgements do: policies, delays, ends, backoff."""
 
+import json
 import time
 from typing import Any
 
@@ -203,3 +204,27 @@ async def test_an_ephemeral_consumer_goes_when_unused(js: JetStreamContext, fres
         return await js.consumers_info(fresh) == []
 
     await eventually(gone, "the consumer to be deleted")
+
+
+@pytest.mark.parametrize("how", ["replaced", "deleted"])
+async def test_what_the_stream_lost_is_not_waited_for(
+    client: Client, js: JetStreamContext, fresh: str, how: str
+) -> None:
+    """Long before it would be delivered again, and operators are told."""
+    told = await client.subscribe(f"{ADVISORIES}.MSG_TERMINATED.{fresh}.c")
+    await js.add_stream(StreamConfig(name=fresh, subjects=[f"{fresh}.>"], max_msgs_per_subject=1))
+    for token in "abc":
+        await js.publish(f"{fresh}.{token}", b"x")
+    settings = ConsumerConfig(durable_name="c", ack_policy=AckPolicy.EXPLICIT, ack_wait=3600)
+    await js.add_consumer(fresh, settings)
+    pull = await Puller.open(client, fresh, "c")
+    await pull.ask(batch=3, expires=LONG_NS)
+    assert [one.data for one in await pull.take(3)] == [b"x"] * 3
+    if how == "replaced":
+        await js.publish(f"{fresh}.b", b"y")
+    else:
+        await js.delete_msg(fresh, 2)
+    event = json.loads((await told.next_msg(timeout=WAIT_S)).data)
+    assert (event["stream_seq"], event["deliveries"]) == (2, 1)
+    assert event["reason"] == "Unacknowledged message was deleted"
+    assert await standing(js, fresh) == (2, 0, 0)

@@ -122,6 +122,17 @@ async def test_what_was_not_delivered_is_told(
     assert 0 < int(headers["Nats-Pending-Bytes"]) < 4096
 
 
+@pytest.mark.parametrize("asked", [{}, {"batch": 0}, {"max_bytes": 1}])
+async def test_who_asks_for_none_is_told_of_none(
+    client: Client, js: JetStreamContext, fresh: str, asked: dict[str, int]
+) -> None:
+    await filled(js, fresh, 1 if "max_bytes" in asked else 0)
+    pull = await Puller.open(client, fresh, "c")
+    await pull.ask(expires=SHORT_NS, **asked)
+    (status,) = await pull.take(1)
+    assert (status.headers or {})["Nats-Pending-Messages"] == "0"
+
+
 async def test_heartbeats_come_while_nothing_else_does(
     client: Client, js: JetStreamContext, fresh: str
 ) -> None:

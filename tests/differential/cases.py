@@ -1,11 +1,11 @@
 """A case is a seed: requests one after the other, drawn with what came back in mind."""
 
-import json
 from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 from typing import Any
 
+from tests.differential.asking import Apart, Ask, Found
 from tests.differential.assets import (
     CONSUMER,
     STREAM,
@@ -23,60 +23,29 @@ from tests.differential.bodies import (
     Fields,
     drawn_body,
 )
-from tests.differential.twins import Twins, differences
+from tests.differential.messages import delivered, published, pushed
+from tests.differential.twins import Twins
 from tests.differential.values import filled
 
-Found = tuple[str, str, list[str]]
-"""Subject, body, and how the answers differ."""
-Ask = Callable[[str, Any], Any]
-"""Asks both for a word of the API, or publishes to a subject of small letters."""
 STREAMS = (
     *("ORIGIN", "ORIGIN", "QUEUE", "INTEREST", "SEALED", "LIMITED", "MIRROR", "WIDE", "NOBODY"),
 )
 UPDATED = {field: draw for field, draw in STREAM.items() if field != "first_seq"}
 """An update shows the first sequence as it is: docs/differences.md."""
 CARELESS = ("PURGE", "RESET", "UNPIN")
-MANY = "all of "
-"""Before a subject that is answered with several messages."""
 ACTIONS = ("", "", "create", "update", "other", None, 1)
-
-
-class Apart(Exception):
-    """The servers said different things, so that what they hold is different from here on."""
 
 
 def played(
     twins: Twins, seed: int, case: Callable[[Random, Ask, str], None], mark: str = ""
 ) -> list[Found]:
     """Play one case on both servers, up to the first answer that differs; what did."""
-    found: list[Found] = []
     random = Random(seed)
-
-    def ask(subject: str, body: Any) -> Any:
-        payload = body if isinstance(body, bytes) else json.dumps(body).encode()
-        prefix = "$JS.D.API." if random.random() < 0.2 else "$JS.API."
-        plain = subject.islower()
-        if subject.startswith(MANY):
-            real, ours = twins.ask_all(prefix + subject.removeprefix(MANY), payload)
-        else:
-            real, ours = twins.ask(subject if plain else f"{prefix}{subject}", payload)
-        lines = list(differences(real, ours))
-        if lines:
-            found.append((subject, payload.decode("utf-8", "replace"), lines))
-            raise Apart
-        if "LEADER.STEPDOWN." in subject and real.get("success"):
-            twins.settle("$JS.API." + subject.replace("LEADER.STEPDOWN", "INFO"))
-        return real
-
+    ask = Ask(twins, f"C{seed}{mark}", random)
     with suppress(Apart):
         case(random, ask, f"C{seed}{mark}")
     twins.clear()
-    return found
-
-
-def messages(ask: Ask, subject: str, body: Any) -> Any:
-    """Asks for what is answered with messages."""
-    return ask(f"{MANY}{subject}", body)
+    return ask.found
 
 
 def streams(random: Random, ask: Ask, name: str) -> None:
@@ -212,7 +181,7 @@ def direct(random: Random, ask: Ask, name: str) -> None:
     for _ in range(5):
         subject, fields = random.choice(list(DIRECT.items()))
         asked, body = request(random, subject, fields, name)
-        messages(ask, asked, body)
+        ask.several(asked, body)
 
 
 def pulls(random: Random, ask: Ask, name: str) -> None:
@@ -226,7 +195,7 @@ def pulls(random: Random, ask: Ask, name: str) -> None:
     answer = ask(f"CONSUMER.CREATE.{name}.c", {"stream_name": name, "config": config})
     if "error" not in answer:
         for _ in range(3):
-            messages(ask, f"CONSUMER.MSG.NEXT.{name}.c", drawn_body(random, PULL))
+            ask.several(f"CONSUMER.MSG.NEXT.{name}.c", drawn_body(random, PULL))
 
 
 PULLED: tuple[Config, ...] = (
@@ -254,5 +223,8 @@ CASES = {
     "operators": operators,
     "direct": direct,
     "pulls": pulls,
+    "published": published,
+    "delivered": delivered,
+    "pushed": pushed,
 }
-IN_CLUSTERS = ("consumers", "operators", "others", "streams")
+IN_CLUSTERS = ("consumers", "operators", "others", "published", "streams")

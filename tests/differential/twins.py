@@ -8,7 +8,7 @@ from typing import Any
 
 from jsctl.testing import Broker, Cluster, RealServer
 from tests.support.waiting import wait_for
-from tests.support.wire_client import WireClient
+from tests.support.wire_client import Received, WireClient
 
 VOLATILE = {
     *("created", "ts", "time", "timestamp", "last_ts", "first_ts", "last_active", "active"),
@@ -21,7 +21,10 @@ COPYING = ("state", "mirror", "sources")
 """How far copies of other streams are is another question at every moment."""
 TIMES = (b"Nats-Time-Stamp:", b"Nats-UpTo-Time:")
 """Headers that are not the same twice."""
+MOMENT_DIGITS = 19
+"""Of a time in nanoseconds."""
 GROUP = frozenset(("name", "leader"))
+SUBJECT = "Nats-Subject: "
 PIN = "Nats-Pin-Id: "
 ACCOUNTS = """
 accounts {
@@ -58,12 +61,53 @@ class Side:
         self.client = WireClient(url)
         self.system = WireClient(url.replace("//", "//sys:sys@"))
         self._asked = 0
+        self._ear = WireClient(url)
+        self._ears = 0
+        self._held: list[bytes] = []
 
-    def ask(self, subject: str, body: bytes) -> bytes:
+    def ask(self, subject: str, body: bytes, headers: bytes = b"") -> bytes:
         """What it answers; empty if it does not."""
         words = subject.removeprefix("$JS.D.API.").removeprefix("$JS.API.")
         client = self.system if words.startswith(SYSTEM) else self.client
-        return client.request(subject.encode(), body, ANSWER_S)
+        return client.request(subject.encode(), body, ANSWER_S, headers)
+
+    def acknowledge(self, place: int, body: bytes) -> list[Any]:
+        """Answer the message at `place` of those that were delivered, and see what comes of it."""
+        return self.ask_all(self._held[place].decode(), body)
+
+    @property
+    def delivered(self) -> int:
+        """How many messages can be acknowledged."""
+        return len(self._held)
+
+    def close(self) -> None:
+        """Hang up."""
+        for client in (self.client, self.system, self._ear):
+            client.close()
+
+    def listen(self, subject: str, queue: str) -> None:
+        """From here on `heard` tells what comes to it, and to nothing else."""
+        if self._ears:
+            self._ear.send(b"UNSUB ear%d\r\n" % self._ears)
+        self._ears += 1
+        self._ear.send(f"SUB {subject} {queue} ear{self._ears}\r\n".encode())
+        self._ear.flush()
+        self._ear.messages.clear()
+
+    def heard(self) -> list[Any]:
+        """What has come, when no more comes."""
+        while self._ear.await_messages(len(self._ear.messages) + 1, SILENCE_S):
+            pass
+        found = [self._told(one) for one in self._ear.messages]
+        self._ear.messages.clear()
+        return found
+
+    def _told(self, message: Received) -> list[Any]:
+        _, subject, reply, headers, payload = message
+        if reply.startswith(b"$JS.ACK."):
+            self._held.append(reply)
+        where = [] if subject.startswith(b"_INBOX") else [subject.decode()]
+        return [lines_of(headers), plain(payload), *where, *reply_of(reply)]
 
     def ask_all(self, subject: str, body: bytes) -> list[Any]:
         """Whatever it answers, until it says that this was all, or is silent."""
@@ -74,8 +118,8 @@ class Side:
         self.client.publish(subject.encode(), body, inbox)
         found: list[Any] = []
         while self.client.await_messages(len(found) + 1, SILENCE_S if found else MESSAGES_S):
-            _, _, _, headers, payload = self.client.messages[-1]
-            found.append([lines_of(headers), plain(payload)])
+            headers = self.client.messages[-1][3]
+            found.append(self._told(self.client.messages[-1]))
             if headers.startswith(b"NATS/1.0 ") and not headers.startswith(b"NATS/1.0 100"):
                 break
         self.client.send(b"UNSUB all%d\r\n" % self._asked)
@@ -84,6 +128,7 @@ class Side:
 
     def clear(self, kept: frozenset[str]) -> None:
         """Take away whatever a case made."""
+        self._held.clear()
         answer = wait_for(lambda: self.ask("$JS.API.STREAM.NAMES", b""), "the streams' names")
         for name in json.loads(answer)["streams"] or []:
             if name not in kept:
@@ -103,7 +148,9 @@ SYSTEM = ("META.", "SERVER.", "ACCOUNT.")
 class Twins:
     """nats-server and the broker."""
 
-    def __init__(self, real: str, ours: str) -> None:
+    def __init__(self, real: str, ours: str, *, alone: bool) -> None:
+        self.alone = alone
+        """Whether they are no clusters."""
         self.sides = Side(real), Side(ours)
         for one in STANDING:
             self.ask(f"$JS.API.STREAM.CREATE.{one['name']}", json.dumps(one).encode())
@@ -116,9 +163,26 @@ class Twins:
                     side.ask(f"{word}.a", b"m%d" % number)
         self._kept = frozenset(str(one["name"]) for one in STANDING)
 
-    def ask(self, subject: str, body: bytes) -> tuple[Any, Any]:
+    def ask(self, subject: str, body: bytes, headers: bytes = b"") -> tuple[Any, Any]:
         """Both answers, without what changes."""
-        real, ours = (plain(side.ask(subject, body)) for side in self.sides)
+        real, ours = (plain(side.ask(subject, body, headers)) for side in self.sides)
+        return real, ours
+
+    def acknowledge(self, place: int, body: bytes) -> tuple[Any, Any] | None:
+        """What both say to it; None if there is no such message."""
+        if self.sides[0].delivered < -place:
+            return None
+        real, ours = (side.acknowledge(place, body) for side in self.sides)
+        return real, ours
+
+    def listen(self, subject: str, queue: str) -> None:
+        """From here on `heard` tells what comes to it."""
+        for side in self.sides:
+            side.listen(subject, queue)
+
+    def heard(self) -> tuple[Any, Any]:
+        """What both have sent there."""
+        real, ours = (side.heard() for side in self.sides)
         return real, ours
 
     def ask_all(self, subject: str, body: bytes) -> tuple[Any, Any]:
@@ -134,8 +198,7 @@ class Twins:
     def close(self) -> None:
         """Hang up."""
         for side in self.sides:
-            side.client.close()
-            side.system.close()
+            side.close()
 
     def clear(self) -> None:
         """Both as they were before the case."""
@@ -156,8 +219,24 @@ def lines_of(headers: bytes) -> list[str]:
     # Whose ids they are, and below which prefix a request was, is told by each in its own way.
     found = [PIN + "." * (len(line) > len(PIN)) if line.startswith(PIN) else line for line in found]
     found = [line.replace("$JS.D.API.", "$JS.API.") for line in found]
+    found = [
+        f"{SUBJECT}{reply_of(line.removeprefix(SUBJECT).encode())}"
+        if line.startswith(SUBJECT)
+        else line
+        for line in found
+    ]
     # Who asks for none, and gets one, has minus one left there: docs/differences.md.
     return [line.replace("-Messages: -1", "-Messages: 0") for line in found]
+
+
+def reply_of(subject: bytes) -> list[str]:
+    """Where an answer is expected, without times and what is drawn by chance."""
+    if not subject:
+        return []
+    tokens = subject.decode().split(".")
+    if tokens[:2] == ["$JS", "FC"]:
+        tokens = tokens[:-1]
+    return [".".join("." if len(one) == MOMENT_DIGITS else one for one in tokens)]
 
 
 def plain(answer: bytes) -> Any:
@@ -180,6 +259,9 @@ def without(value: Any) -> Any:
             value = {**value, **dict.fromkeys(("api", "consumers", "storage", "memory"))}
         unused = {"first_seq"} if value.get("last_seq") == 0 else set()
         """A stream without a message begins at 0 here: docs/differences.md."""
+        if value.get("deleted") == [0]:
+            # Of a stream that is empty: docs/differences.md.
+            unused |= {"deleted", "num_deleted"}
         left = value.keys() - VOLATILE - unused
         return {key: without(one) for key, one in value.items() if key in left}
     if isinstance(value, str) and value.startswith("$JS.SNAPSHOT."):
@@ -209,19 +291,19 @@ def differences(real: Any, ours: Any, where: str = "") -> Iterator[str]:
 def running() -> Iterator[Twins]:
     """One server of each kind, for as long as the block runs."""
     with RealServer(config=CONFIG, name="one") as real, Broker(config=CONFIG, name="one") as ours:
-        yield from paired(real.url, ours.url)
+        yield from paired(real.url, ours.url, alone=True)
 
 
 @contextmanager
 def running_clusters() -> Iterator[Twins]:
     """Three of each kind."""
     with Cluster(config=TAGGED, server=RealServer) as real, Cluster(config=TAGGED) as ours:
-        yield from paired(real.urls[0], ours.urls[0])
+        yield from paired(real.urls[0], ours.urls[0], alone=False)
 
 
-def paired(real: str, ours: str) -> Iterator[Twins]:
+def paired(real: str, ours: str, *, alone: bool) -> Iterator[Twins]:
     """Both, as long as they are used."""
-    twins = Twins(real, ours)
+    twins = Twins(real, ours, alone=alone)
     try:
         yield twins
     finally:

@@ -32,11 +32,19 @@ class WireClient:
         """Protocol lines as they are."""
         self._socket.sendall(data)
 
-    def publish(self, subject: bytes, payload: bytes, reply: bytes = b"") -> None:
-        """PUB."""
+    def publish(
+        self, subject: bytes, payload: bytes, reply: bytes = b"", headers: bytes = b""
+    ) -> None:
+        """PUB, or HPUB with a block of headers."""
+        if headers:
+            sizes = b"%d %d" % (len(headers), len(headers) + len(payload))
+            self.send(b"HPUB %s %s %s\r\n%s%s\r\n" % (subject, reply, sizes, headers, payload))
+            return
         self.send(b"PUB %s %s %d\r\n%s\r\n" % (subject, reply, len(payload), payload))
 
-    def request(self, subject: bytes, payload: bytes, deadline_s: float = 30.0) -> bytes:
+    def request(
+        self, subject: bytes, payload: bytes, deadline_s: float = 30.0, headers: bytes = b""
+    ) -> bytes:
         """The answer; empty if none comes.
 
         Every request has a subscription id of its own: nats-server may take the id of one that is
@@ -46,7 +54,7 @@ class WireClient:
         sid = b"ask%d" % self._asked
         inbox = b"_INBOX.%d.%d" % (self._socket.getsockname()[1], self._asked)
         self.send(b"SUB %s %s\r\nUNSUB %s 1\r\n" % (inbox, sid, sid))
-        self.publish(subject, payload, inbox)
+        self.publish(subject, payload, inbox, headers)
         kept = len(self.messages)
         while self.await_messages(kept + 1, deadline_s):
             if self.messages[-1][0] == sid:

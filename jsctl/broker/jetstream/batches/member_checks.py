@@ -73,12 +73,13 @@ class MemberChecks(Checks):
         expected = fields.get(known.EXPECTED_STREAM)
         if expected and expected != self._stream.name.encode():
             return api_error("JSStreamNotMatchErr")
-        if known.TTL in fields and not self._config.allow_msg_ttl:
+        if fields.get(known.TTL) and not self._config.allow_msg_ttl:
             return api_error("JSMessageTTLDisabledErr")
         return (
             self._increment(taken, fields)
             or self._ttl(taken, fields)
             or self._duplicate(taken, fields, now_ns)
+            or self._of_others(fields)
             or self._total(taken)
             or self._expected_before(taken, fields)
             or self._scheduled(taken, fields)
@@ -129,14 +130,11 @@ class MemberChecks(Checks):
                 return api_error("JSStreamWrongLastSequenceErrF", seq=last_seq)
             if self._rows:
                 return api_error("JSStreamWrongLastSequenceConstantErr")
-        text = fields.get(known.EXPECTED_LAST_SUBJECT_SEQ)
         pattern = fields.get(known.EXPECTED_LAST_SUBJECT)
-        if text is None:
+        wanted = known.expected_sequence(fields.get(known.EXPECTED_LAST_SUBJECT_SEQ, b""))
+        if wanted is None:
             missing = "JSStreamExpectedLastSeqPerSubjectInvalid"
             return api_error(missing) if pattern else None
-        wanted = known.expected_sequence(text)
-        if wanted is None:
-            return None
         pattern = pattern or taken.subject
         if pattern in self._catch_up():
             return api_error("JSStreamWrongLastSequenceConstantErr")
@@ -147,7 +145,7 @@ class MemberChecks(Checks):
 
     def _rollup_again(self, taken: Taken, fields: Fields) -> ApiError | None:
         """A rollup may remove nothing that the batch itself stores."""
-        what = fields.get(known.ROLLUP)
+        what = known.rollup_of(fields)
         if what == known.ROLLUP_ALL and self._rows:
             return api_error("JSStreamRollupFailedF", err="batch rollup all invalid")
         if what == known.ROLLUP_SUBJECT and taken.subject in self._catch_up():

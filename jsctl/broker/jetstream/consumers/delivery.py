@@ -8,7 +8,7 @@ the stream that cannot be counted.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from operator import itemgetter
 
 from jsctl.broker.errors import Damaged
@@ -28,6 +28,8 @@ BATCH_BYTES_MAX = 8 * 1024 * 1024
 """What one look at the store returns at most; the rest follows in the next turn."""
 UNLIMITED = 1 << 40
 GONE_REASON = "Message deleted by stream limits"
+REMOVED_REASON = "Unacknowledged message was deleted"
+"""What is gone is found when it is to be delivered again, or told when it was removed."""
 LOST_REASON = "Message is damaged on every replica"
 
 _sequence = itemgetter(0)
@@ -52,6 +54,7 @@ class ConsumerDelivery:
         "_formats",
         "_pending",
         "_prefix",
+        "_removed",
         "choice",
         "consumer",
         "cursor",
@@ -60,6 +63,7 @@ class ConsumerDelivery:
         "hopeless",
         "passed_over",
         "progress",
+        "purging",
         "redelivery",
         "store",
     )
@@ -76,6 +80,10 @@ class ConsumerDelivery:
         self.passed_over = SeqSet()
         """What was passed over since somebody last took note of it."""
         self.facts: list[Advisory] = []
+        self._removed: list[int] = []
+        """Pending messages that the stream lost, from between others."""
+        self.purging = False
+        """What is lost next was purged: `purges` says what becomes of it."""
         self._prefix = ack_prefix(consumer.stream, consumer.name).replace(b"%", b"%%")
         self._formats: dict[int, bytes] = {}
         self.rebase()
@@ -131,9 +139,13 @@ class ConsumerDelivery:
             count = len(subjects) if filters.is_all else sum(map(filters.match, subjects))
             self._pending += count
 
-    def removed(self, gone: Iterable[Removed]) -> None:
+    def removed(self, gone: Sequence[Removed]) -> None:
         """The stream lost these messages: what was delivered, or chosen over, is not counted."""
         state, filters = self.progress.state, self.consumer.filters
+        if state.pending and not self.purging:
+            for seqs, _ in gone:
+                self._removed += state.pending.keys() & set(seqs)
+        self.purging = False
         for seqs, subjects in gone:
             if self._pending is None:
                 return
@@ -216,14 +228,25 @@ class ConsumerDelivery:
         if lost:
             self.progress.exhaust(lost)
 
-    def give_up(self, gone: Sequence[int], now_ns: int) -> None:
+    def give_up_removed(self, now_ns: int) -> None:
+        """Those that the stream lost since the last turn, as far as that is known."""
+        pending, first = self.progress.state.pending, self.store.first_seq
+        if pending and next(iter(pending)) < first:
+            self.give_up(list(takewhile(first.__gt__, pending)), now_ns, REMOVED_REASON)
+        self.purging = False
+        if self._removed:
+            gone = sorted(pending.keys() & set(self._removed))
+            self._removed = []
+            self.give_up(gone, now_ns, REMOVED_REASON)
+
+    def give_up(self, gone: Sequence[int], now_ns: int, reason: str = GONE_REASON) -> None:
         """Pending messages that are not in the stream any more count as done with."""
         state = self.progress.state
         for seq in gone:
             self.redelivery.unqueue(seq)
             cseq, times = state.pending[seq][0], state.deliveries(seq)
             kind = AdvisoryKind.TERMINATED
-            self.facts.append(Advisory(kind, cseq, seq, times, reason=GONE_REASON))
+            self.facts.append(Advisory(kind, cseq, seq, times, reason=reason))
         if gone:
             self.progress.ack(gone, now_ns)
 

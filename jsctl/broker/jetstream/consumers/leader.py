@@ -12,7 +12,6 @@ later, so that order on the wire is order of events.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from itertools import takewhile
 
 from jsctl.api.words import AckPolicy
 from jsctl.broker.jetstream.consumers import purges, starting
@@ -119,6 +118,7 @@ class ConsumerLeader:
 
     def purged(self, pattern: bytes) -> None:
         """The local stream replica was purged of a pattern; empty: of everything."""
+        self.delivery.purging = True
         up_to = purges.left_before(self.consumer, self.delivery.store, pattern)
         if up_to is not None:
             self._purged.append(up_to)
@@ -161,7 +161,7 @@ class ConsumerLeader:
         for up_to in self._purged:
             purges.follow(self.delivery, up_to)
         self._purged = []
-        self._give_up_removed(now_ns)
+        self.delivery.give_up_removed(now_ns)
         if acks:
             self._take_acks(acks, now_ns, answers, said)
         self._take_flow(flow, now_ns)
@@ -205,12 +205,6 @@ class ConsumerLeader:
             self.push.configure(now_ns)
         if self.pull is not None:
             self.pull.configure()
-
-    def _give_up_removed(self, now_ns: int) -> None:
-        delivery = self.delivery
-        pending, first = delivery.progress.state.pending, delivery.store.first_seq
-        if pending and next(iter(pending)) < first:
-            delivery.give_up(list(takewhile(first.__gt__, pending)), now_ns)
 
     # Acknowledgements.
 

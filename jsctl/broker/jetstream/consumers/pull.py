@@ -61,6 +61,8 @@ class PullRequest:
     pin: str = ""
     limited: bool = False
     """It came with max_bytes."""
+    for_none: bool = False
+    """It asked for no message, or did not say for how many: it gets one, and none is left."""
 
 
 def status(code: int, text: str) -> bytes:
@@ -73,7 +75,7 @@ def pending_status(code: int, text: str, request: PullRequest) -> bytes:
     return b"NATS/1.0 %d %s\r\nNats-Pending-Messages: %d\r\nNats-Pending-Bytes: %d\r\n\r\n" % (
         code,
         text.encode(),
-        request.left,
+        0 if request.for_none else request.left,
         request.bytes_left,
     )
 
@@ -103,6 +105,7 @@ def parse(reply: bytes, payload: bytes, now_ns: int) -> PullRequest | str:
         max(asked.batch, 1),
         bytes_left=max(most, 0),
         limited=most > 0,
+        for_none=asked.batch <= 0,
         no_wait=asked.no_wait,
         expires_ns=now_ns + expires if expires else 0,
         heartbeat_ns=max(beat, 0),

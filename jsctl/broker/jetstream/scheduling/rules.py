@@ -96,7 +96,7 @@ class ScheduleRules:
         if not fields.get(known.ROLLUP):
             fields[known.ROLLUP] = known.ROLLUP_SUBJECT
             taken.headers = blocks.append(taken.headers, known.ROLLUP, known.ROLLUP_SUBJECT)
-        elif fields[known.ROLLUP] != known.ROLLUP_SUBJECT:
+        elif known.rollup_of(fields) != known.ROLLUP_SUBJECT:
             return api_error("JSMessageSchedulesRollupInvalidErr")
         return None
 

@@ -1,6 +1,7 @@
 """Whether one publish may be stored: the rules of a stream's config and of its headers.
 
-A table of checks runs in the order of the real server; the first refusal wins.
+The checks run in the order of the real server where a stream has several replicas; the first
+refusal wins.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +24,7 @@ from jsctl.broker.store.record import Row
 from jsctl.broker.subject.matching import matches
 from jsctl.broker.subject.transforms import compile_transform
 
-HEADER_BYTES_MAX = 64 << 10
+HEADER_BYTES_MAX = (1 << 16) - 1
 Fields = dict[bytes, bytes]
 _NOTHING = [0, 0]
 
@@ -149,6 +150,9 @@ class Checks:
         if self._config.sealed:
             return api_error("JSStreamSealedErr")
         taken = Taken(self._stored_subject(subject), headers, payload)
+        refused = self._oversize(taken)
+        if refused is not None:
+            return refused
         fields = nats_fields(headers) if headers else {}
         if fields:
             if is_batch(fields) and not alone:
@@ -199,11 +203,9 @@ class Checks:
 
     def _fitting(self, taken: Taken) -> Taken | ApiError:
         """What nothing speaks against but that there may be no room, or nobody to have it."""
-        payload, headers = taken.payload, taken.headers
-        if len(payload) + len(headers) > self._size_max:
-            return api_error("JSStreamMessageExceedsMaximumErr")
-        if len(headers) > HEADER_BYTES_MAX:
-            return api_error("JSStreamHeaderExceedsMaximumErr")
+        refused = self._oversize(taken)
+        if refused is not None:
+            return refused
         if self._by_interest and not self._interested(taken.subject):
             taken.skipped = True
         elif self._limited:
@@ -211,6 +213,14 @@ class Checks:
             if text:
                 return api_error("JSStreamStoreFailedF", err=text)
         return taken
+
+    def _oversize(self, taken: Taken) -> ApiError | None:
+        """Asked before, and again of what is stored, which may have more headers."""
+        if len(taken.payload) + len(taken.headers) > self._size_max:
+            return api_error("JSStreamMessageExceedsMaximumErr")
+        if len(taken.headers) > HEADER_BYTES_MAX:
+            return api_error("JSStreamHeaderExceedsMaximumErr")
+        return None
 
     def check_ingest(self, headers: bytes, payload: bytes) -> ApiError | None:
         """Why a message of a fast batch is refused whatever it says."""
@@ -234,8 +244,11 @@ class Checks:
         if refused is not None:
             return refused
         expected = fields.get(known.EXPECTED_STREAM)
-        if expected is not None and expected != self._stream.name.encode():
+        if expected and expected != self._stream.name.encode():
             return api_error("JSStreamNotMatchErr")
+        refused = self._ttl(taken, fields)
+        if refused is not None:
+            return refused
         message_id = fields.get(known.MSG_ID, b"")
         if message_id:
             duplicate = self._seen(message_id, now_ns)
@@ -246,29 +259,33 @@ class Checks:
             if len(fields) == 1:
                 return None
         return (
-            self._ttl(taken, fields)
-            or self._expected(taken, fields, last_id)
+            self._of_others(fields)
+            or self._uncounted()
+            or self._expected(taken, fields)
             or self._scheduled(taken, fields)
             or self._rollup(taken, fields)
+            or self._expected_id(fields, last_id)
         )
 
     def _increment(self, taken: Taken, fields: Fields) -> ApiError | None:
         return counter_refusal(fields)
 
     def _scheduled(self, taken: Taken, fields: Fields) -> ApiError | None:
-        """Schedules, and what only other streams may say."""
-        if not known.SCHEDULING.isdisjoint(fields):
-            rules = self._scheduling()
-            refused = rules.check(taken, fields, self._config, self._last_for, self._rows)
-            if refused is not None:
-                return refused
-        if fields.get(known.STREAM_SOURCE):
-            return api_error("JSMessageSourceHdrNotAllowedErr")
+        if known.SCHEDULING.isdisjoint(fields):
+            return None
+        rules = self._scheduling()
+        return rules.check(taken, fields, self._config, self._last_for, self._rows)
+
+    def _of_others(self, fields: Fields) -> ApiError | None:
+        """What only other streams may say."""
+        told = fields.get(known.STREAM_SOURCE)
+        return api_error("JSMessageSourceHdrNotAllowedErr") if told else None
+
+    def _uncounted(self) -> ApiError | None:
+        """Why a message that adds to no counter is refused."""
         return None
 
     def _part(self, taken: Taken, fields: Fields) -> ApiError | Part:
-        if len(taken.payload) + len(taken.headers) > self._size_max:
-            return api_error("JSStreamMessageExceedsMaximumErr")
         if not self._config.allow_atomic:
             return api_error("JSAtomicPublishDisabledErr")
         return Part(taken.subject, fields)
@@ -284,40 +301,38 @@ class Checks:
 
     def _ttl(self, taken: Taken, fields: Fields) -> ApiError | None:
         text = fields.get(known.TTL)
-        if text is None:
+        if not text:
             return None
-        if parse_ttl(text) is None:
-            return api_error("JSMessageTTLInvalidErr")
         if not self._config.allow_msg_ttl:
             return api_error("JSMessageTTLDisabledErr")
+        if parse_ttl(text) is None:
+            return api_error("JSMessageTTLInvalidErr")
         taken.flags |= Flags.TTLS
         return None
 
-    def _expected(self, taken: Taken, fields: Fields, last_id: bytes) -> ApiError | None:
+    def _expected(self, taken: Taken, fields: Fields) -> ApiError | None:
         last_seq = self._next_seq - 1 + len(self._rows)
         wanted = known.expected_sequence(fields.get(known.EXPECTED_LAST_SEQ, b""))
         if wanted is not None and wanted != last_seq:
             return api_error("JSStreamWrongLastSequenceErrF", seq=last_seq)
-        expected_id = fields.get(known.EXPECTED_LAST_MSG_ID)
-        if expected_id and expected_id != last_id:
-            shown = last_id.decode("utf-8", "replace")
-            return api_error("JSStreamWrongLastMsgIDErrF", id=shown)
-        text = fields.get(known.EXPECTED_LAST_SUBJECT_SEQ)
+        wanted = known.expected_sequence(fields.get(known.EXPECTED_LAST_SUBJECT_SEQ, b""))
         pattern = fields.get(known.EXPECTED_LAST_SUBJECT)
-        if text is None:
-            invalid = "JSStreamExpectedLastSeqPerSubjectInvalid"
-            return None if pattern is None else api_error(invalid)
-        wanted = known.expected_sequence(text)
         if wanted is None:
-            return None
+            return api_error("JSStreamExpectedLastSeqPerSubjectInvalid") if pattern else None
         found = self._last_for(pattern or taken.subject)
         if found != wanted:
             return api_error("JSStreamWrongLastSequenceErrF", seq=found)
         return None
 
+    def _expected_id(self, fields: Fields, last_id: bytes) -> ApiError | None:
+        expected = fields.get(known.EXPECTED_LAST_MSG_ID)
+        if not expected or expected == last_id:
+            return None
+        return api_error("JSStreamWrongLastMsgIDErrF", id=last_id.decode("utf-8", "replace"))
+
     def _rollup(self, taken: Taken, fields: Fields) -> ApiError | None:
-        what = fields.get(known.ROLLUP)
-        if what is None:
+        what = known.rollup_of(fields)
+        if not what:
             return None
         if not self._config.allow_rollup_hdrs or self._config.deny_purge:
             return api_error("JSStreamRollupFailedF", err="rollup not permitted")

@@ -131,6 +131,10 @@ class Counting:
         self._increment = Decimal(text.decode())
         return None
 
+    def missing(self) -> ApiError | None:
+        """What is said to a message that has none."""
+        return api_error("JSMessageIncrMissingErr") if self._increment is None else None
+
     def write(self, taken: Taken, last_seq: int, seq: int) -> ApiError | None:
         """Make the message `seq` the total that its subject will stand at, if it is `taken`."""
         increment = self._increment
@@ -206,6 +210,9 @@ class CounterChecks(Checks):
 
     def _increment(self, taken: Taken, fields: Fields) -> ApiError | None:
         return self._counting.read(fields, taken.payload)
+
+    def _uncounted(self) -> ApiError | None:
+        return self._counting.missing()
 
     def _fitting(self, taken: Taken) -> Taken | ApiError:
         seq, last_seq = self._next_seq + len(self._rows), self._last_for(taken.subject)

@@ -55,6 +55,11 @@ def nats_fields(headers: bytes) -> dict[bytes, bytes]:
     return found
 
 
+def rollup_of(fields: dict[bytes, bytes]) -> bytes:
+    """What a message rolls up, in small letters; empty if nothing."""
+    return fields.get(ROLLUP, b"").lower()
+
+
 def ends_schedule(fields: dict[bytes, bytes]) -> bool:
     """Whether a message takes the place of a schedule, which goes when it is stored."""
     return fields.get(SCHEDULE_NEXT) == NEXT_PURGE and is_valid_literal(fields.get(SCHEDULER, b""))
@@ -75,7 +80,7 @@ def expected_sequence(text: bytes) -> int | None:
 
 def parse_ttl(text: bytes) -> int | None:
     """A time to live in ns; NEVER for `never`, None if it is not valid."""
-    if text == b"never":
+    if text.lower() == b"never":
         return NEVER
     number = parse_number(text)
     if number is not None:

@@ -46,13 +46,14 @@ from jsctl.broker.jetstream.streams.positions import (
 )
 from jsctl.broker.jetstream.streams.publish_headers import (
     MSG_ID,
-    ROLLUP,
     ROLLUP_ALL,
+    ROLLUP_SUBJECT,
     SCHEDULER,
     TTL,
     ends_schedule,
     nats_fields,
     parse_ttl,
+    rollup_of,
 )
 from jsctl.broker.jetstream.streams.ttl import Ttls
 from jsctl.broker.pieces import Piece, total
@@ -232,8 +233,8 @@ class Stream:
                 ttl_ns = parse_ttl(fields[TTL])
                 if ttl_ns:
                     self.ttls.add(seq, time_ns, ttl_ns)
-            if flags & Flags.ROLLUPS and ROLLUP in fields:
-                self._roll_up(index, seq, subject, fields[ROLLUP])
+            if flags & Flags.ROLLUPS:
+                self._roll_up(index, seq, subject, rollup_of(fields))
             if flags & Flags.SCHEDULES and ends_schedule(fields):
                 self.store.purge(Filters((fields[SCHEDULER],)), seq, 0, index)
         self.dedupe.expire(found.times[-1])
@@ -242,7 +243,7 @@ class Stream:
         if what == ROLLUP_ALL:
             self.store.truncate_front(seq, index)
             self._trim()
-        else:
+        elif what == ROLLUP_SUBJECT:
             self.store.purge(Filters((subject,)), seq, 0, index)
 
     def _schedule(self, index: int, entry: Messages) -> None:

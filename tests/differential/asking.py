@@ -1,0 +1,98 @@
+"""How a case asks both servers: every answer is compared as it comes."""
+
+import json
+from random import Random
+from typing import Any
+
+from tests.differential.twins import Twins, differences
+from tests.differential.values import filled
+
+Found = tuple[str, str, list[str]]
+"""Subject, body, and how the answers differ."""
+MANY = "all of "
+"""Before a subject that is answered with several messages."""
+Headers = list[tuple[str, str]]
+
+
+def another_mistake(real: Any, ours: Any) -> bool:
+    """Whether a publish is refused by both, or is a duplicate here: which of several mistakes is
+    told depends on the number of replicas there (docs/differences.md). Nothing is stored."""
+    if not isinstance(real, dict) or not isinstance(ours, dict) or "error" not in real:
+        return False
+    return "error" in ours or bool(ours.get("duplicate"))
+
+
+def unanswered(real: Any, ours: Any) -> bool:
+    """Whether nothing is said there to what is refused here: docs/differences.md."""
+    return real == "" and isinstance(ours, dict) and "error" in ours
+
+
+class Apart(Exception):
+    """The servers said different things, so that what they hold is different from here on."""
+
+
+class Ask:
+    """Asks both for a word of the API, or publishes to a subject of small letters.
+
+    Raises Apart when they do not say the same; `found` tells what.
+    """
+
+    def __init__(self, twins: Twins, name: str, random: Random) -> None:
+        self._twins = twins
+        self._name = name
+        self.alone = twins.alone
+        self._random = random
+        self.found: list[Found] = []
+
+    def filled(self, value: Any) -> Any:
+        """A drawn value with the names of this case in it."""
+        return filled(value, self._name.lower())
+
+    def __call__(self, subject: str, body: Any, headers: Headers | None = None) -> Any:
+        """The answer."""
+        payload = body if isinstance(body, bytes) else json.dumps(body).encode()
+        lines = [(key, self._named(value)) for key, value in headers or ()]
+        block = "".join(f"{key}: {value}\r\n" for key, value in lines)
+        sent = f"NATS/1.0\r\n{block}\r\n".encode() if lines else b""
+        plain = subject[:1].islower()
+        whole = subject if plain else f"{self._prefix()}{subject}"
+        shown = f"{block}{payload.decode('utf-8', 'replace')}"
+        real, ours = self._twins.ask(whole, payload, sent)
+        if plain and (another_mistake(real, ours) if self.alone else unanswered(real, ours)):
+            return real
+        self._same(subject, shown, real, ours)
+        if "LEADER.STEPDOWN." in subject and real.get("success"):
+            self._twins.settle("$JS.API." + subject.replace("LEADER.STEPDOWN", "INFO"))
+        return real
+
+    def several(self, subject: str, body: Any) -> Any:
+        """Asks for what is answered with messages."""
+        payload = body if isinstance(body, bytes) else json.dumps(body).encode()
+        real, ours = self._twins.ask_all(f"{self._prefix()}{subject}", payload)
+        return self._same(MANY + subject, payload.decode("utf-8", "replace"), real, ours)
+
+    def acknowledge(self, place: int, body: bytes) -> Any:
+        """Says `body` about a message that was delivered, the last one is at -1."""
+        found = self._twins.acknowledge(place, body)
+        return found and self._same(f"acknowledge {place}", body.decode(), *found)
+
+    def listen(self, subject: str, queue: str = "") -> None:
+        """From here on `heard` tells what comes to it."""
+        self._twins.listen(subject, queue)
+
+    def heard(self) -> Any:
+        """What has come to the subject that is listened to."""
+        return self._same("heard", "", *self._twins.heard())
+
+    def _prefix(self) -> str:
+        return "$JS.D.API." if self._random.random() < 0.2 else "$JS.API."
+
+    def _named(self, value: str) -> str:
+        return value.replace("{n}", self._name).replace("{p}", self._name.lower())
+
+    def _same(self, subject: str, shown: str, real: Any, ours: Any) -> Any:
+        lines = list(differences(real, ours))
+        if lines:
+            self.found.append((subject, shown, lines))
+            raise Apart
+        return real
