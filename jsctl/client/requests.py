@@ -11,7 +11,7 @@ from jsctl.client.addresses import shown_urls
 from jsctl.client.connection import Log
 from jsctl.client.failures import foreign_errors, translate
 from jsctl.client.refusals import subject_of
-from jsctl.errors import JsctlError, NotAllowed, Unreachable
+from jsctl.errors import JsctlError, NotAllowed, Unreachable, UsageError
 from jsctl.settings import Settings
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 STREAM_NOT_FOUND = 10059
+UNNAMED = frozenset(" *>\t\r\n\f")
+"""What no prefix of the API and no domain has in it."""
 SILENCE_SECONDS = 0.5
 """So long after the last answer nobody else is waited for."""
 API_LEVEL_HEADER = "Nats-Required-Api-Level"
@@ -170,9 +172,21 @@ class Requester:
 
 
 def api_prefix(settings: Settings) -> bytes:
-    """The prefix of API subjects, from a prefix or a domain; ends with a dot."""
+    """The prefix of API subjects, from a prefix or a domain; ends with a dot.
+
+    Raises UsageError for both, and for one that no subject can begin with.
+    """
     given = settings.connection.jetstream_api_prefix
-    if given:
-        return given.rstrip(".").encode() + b"."
     domain = settings.connection.jetstream_domain
+    if given and domain:
+        raise UsageError(
+            "setup failed: WithAPIPrefix and WithDomain are mutually exclusive",
+            hints=("give --js-api-prefix or --js-domain, or see what the context has",),
+        )
+    if given and ((UNNAMED | {"/"}) & set(given) or "" in given.split(".")):
+        raise UsageError(f'setup failed: api prefix "{given}" contains invalid subject characters')
+    if (UNNAMED | {"."}) & set(domain):
+        raise UsageError(f'setup failed: domain "{domain}" is not a valid JetStream name')
+    if given:
+        return given.encode() + b"."
     return domain_prefix(domain) if domain else API_PREFIX

@@ -66,7 +66,7 @@ async def gather(call: Call) -> None:
             "cpu profile duration must be more than 0s and at most 15s, "
             f"got {format_duration(cpu_ns)}"
         )
-    target = Path(call.text("output")) if call.given("output") else default
+    target = Path(call.text("output") or default)
     async with call.client() as client:
         with told(call, lambda: f"nothing was written to {target}"):
             run = await _gathered(call, client, target)

@@ -1,14 +1,12 @@
 """`backup stream` and `account`."""
 
-from pathlib import Path
-
-from jsctl.commands.toolkit.assets.backups import back_up, back_up_account
+from jsctl.commands.toolkit.assets.backups import back_up, back_up_account, backup_target
 from jsctl.commands.toolkit.invocation.call import Call
 
 
 async def stream(call: Call) -> None:
     """One stream."""
-    target = Path(call.text("target")).expanduser()
+    target = backup_target(call)
     async with call.manager() as manager:
         done = await back_up(call, manager, call.text("stream"), target)
     if call.output.asked:

@@ -222,7 +222,7 @@ def starting(config: ConsumerConfig, text: str) -> ConsumerConfig:
     }
     if text in words:
         return replace(config, deliver_policy=words[text])
-    if text.isdigit():
+    if text.isdecimal():
         policy = DeliverPolicy.BY_START_SEQUENCE
         return replace(config, deliver_policy=policy, opt_start_seq=int(text))
     try:

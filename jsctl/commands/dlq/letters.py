@@ -148,7 +148,7 @@ def _stored_letter(message: StoredMessage) -> Letter | None:
     """As consumers with a subject for their dead letters have them stored."""
     told = message.headers
     numbers = told.get("Dead-Letter-Sequence", ""), told.get("Dead-Letter-Deliveries", "0")
-    if not all(one.isdigit() for one in numbers):
+    if not all(one.isdecimal() for one in numbers):
         return None
     try:
         time_ns = parse_time(told.get("Dead-Letter-Time", ""))
@@ -231,7 +231,7 @@ def by_ids(letters: list[Letter], ids: Iterable[str]) -> list[Letter]:
     known = {note: letter for letter in letters for note in letter.notes}
     found: dict[int, Letter] = {}
     for text in ids:
-        if not text.isdigit():
+        if not text.isdecimal():
             raise UsageError(f"expected the number of a dead letter, got '{text}'")
         letter = known.get(int(text))
         if letter is None:

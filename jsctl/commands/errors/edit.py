@@ -36,7 +36,7 @@ def _validate(call: Call, path: str) -> None:
 def edit(call: Call) -> None:
     """Changes an error in $EDITOR, or adds one with the next code."""
     path, text = call.text("file"), call.text("code") or "0"
-    if not text.isdigit():
+    if not text.isdecimal():
         raise UsageError(f'strconv.ParseUint: parsing "{text}": invalid syntax')
     code = int(text)
     found = load(path)

@@ -45,8 +45,8 @@ def _matches(one: ErrorDescription, pattern: re.Pattern[str]) -> bool:
 def lookup(call: Call) -> None:
     """All about one error."""
     text = call.text("code")
-    if not text.isdigit() or int(text) > 65_535:
-        problem = "value out of range" if text.isdigit() else "invalid syntax"
+    if not text.isdecimal() or int(text) > 65_535:
+        problem = "value out of range" if text.isdecimal() else "invalid syntax"
         raise UsageError(f'strconv.ParseUint: parsing "{text}": {problem}')
     code = int(text)
     one = next((one for one in load(call.text("errors")) if one.error_code == code), None)

@@ -29,7 +29,7 @@ def _revision(call: Call) -> int:
     text = call.text("revision")
     if not text:
         return 0
-    if not text.isdigit() or int(text) >= 1 << 64:
+    if not text.isdecimal() or int(text) >= 1 << 64:
         raise UsageError(f'strconv.ParseUint: parsing "{text}": invalid syntax', show_help=True)
     return int(text)
 

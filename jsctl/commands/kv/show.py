@@ -105,7 +105,7 @@ def print_history(call: Call, bucket: str, key: str, found: Sequence[Entry]) -> 
 async def watch(call: Call) -> None:
     """Revisions as they come."""
     revision = call.text("revision") or "0"
-    if not revision.isdigit():
+    if not revision.isdecimal():
         raise UsageError(f'strconv.ParseUint: parsing "{revision}": invalid syntax', show_help=True)
     wanted = Watched(
         pattern=call.text("key"),

@@ -13,7 +13,7 @@ from jsctl.client.addresses import checked_url, shown_url
 from jsctl.client.connection import connect
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.dataclass import dataclass
-from jsctl.errors import JsctlError, UsageError
+from jsctl.errors import JsctlError, Unreachable, UsageError
 from jsctl.render.humanize import duration
 
 PORT = 4222
@@ -42,9 +42,11 @@ class _Target:
 async def rtt(call: Call) -> None:
     """The mean of some round trips to each address."""
     text = call.text("iterations")
-    if not text.isdigit() or int(text) < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise UsageError(f'strconv.ParseFloat: parsing "{text}": invalid syntax')
     targets = [await _target(url) for url in call.settings.urls]
+    if not targets:
+        raise Unreachable("setup failed: nats: no servers available for connection")
     for target in targets:
         for result in target.results:
             await _measure(call, target, result, int(text))

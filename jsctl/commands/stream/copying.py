@@ -106,7 +106,7 @@ class Copier:
         except ApiError as error:
             if error.err_code != NO_MESSAGE.err_code:
                 raise
-        if not told.isdigit():
+        if not told.isdecimal():
             raise Conflict(
                 f"the last message of stream {self._name} does not say what it is a copy of: "
                 "it was removed, or somebody else stored it"

@@ -184,7 +184,12 @@ def _print_subjects(call: Call, stream: str, counts: list[tuple[str, int]]) -> N
     heads = ["Subject", "Count"] * pairs
     title = f"{counted(len(counts), 'Subject')} in stream {stream}"
     out = call.output
-    out.print(table(heads, rows, title=title, theme=out.theme, width_max=out.width))
+    if out.form == "md":
+        from jsctl.render.formats import as_markdown
+
+        out.print(as_markdown(heads, rows, title))
+    else:
+        out.print(table(heads, rows, title=title, theme=out.theme, width_max=out.width))
     out.print()
 
 

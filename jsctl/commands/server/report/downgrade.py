@@ -50,7 +50,7 @@ async def downgrade(call: Call) -> int | None:
 
 async def _downgrade(call: Call) -> None:
     text = call.text("api")
-    if not text.isdigit():
+    if not text.isdecimal():
         raise UsageError(f"expected an API level, got '{text}'")
     if not call.as_json:
         call.output.say("Obtaining JetStream Asset information")

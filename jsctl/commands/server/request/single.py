@@ -21,7 +21,7 @@ GRACE_NS = 2 * SECOND_NS
 async def kick(call: Call) -> None:
     """Closes a client's connection."""
     text = call.text("client")
-    if not text.isdigit():
+    if not text.isdecimal():
         raise UsageError(f"expected a client ID, got '{text}'")
     async with call.client() as client:
         system = NatsSystem(client, call.settings)

@@ -39,6 +39,13 @@ def warn_of_old_words(call: Call, old: str, new: str) -> None:
     )
 
 
+def backup_target(call: Call) -> Path:
+    """The directory that was named. Raises UsageError: an empty name is not the one we are in."""
+    if not call.text("target"):
+        raise UsageError("the target is empty", hints=("name a directory that is new or empty",))
+    return Path(call.text("target")).expanduser()
+
+
 async def back_up(call: Call, manager: "Manager", name: str, directory: Path) -> dict[str, object]:
     """One stream into a directory that is new or empty; what was done."""
     with told(call, lambda: f"there is no backup in {directory}"):
@@ -176,7 +183,7 @@ def _backups_in(parent: Path, existing: Sequence[str]) -> list[Path]:
 
 async def back_up_account(call: Call) -> None:
     """All streams, each into a directory of its name. Raises JsctlError if one failed."""
-    target = Path(call.text("target")).expanduser()
+    target = backup_target(call)
     async with call.manager() as manager:
         listing = await manager.streams()
         if listing.missing:

@@ -25,7 +25,7 @@ def count_of(call: Call, name: str) -> int:
     text = call.text(name)
     if not text:
         return 0
-    if not text.isdigit():
+    if not text.isdecimal():
         raise UsageError(f"expected a number of servers for '{name}', got '{text}'")
     return int(text)
 
