@@ -22,7 +22,7 @@ from tests.simulation.run import Simulation
 
 Patch = pytest.MonkeyPatch
 FIXED = 4
-HUNTED = 8
+HUNTED = 16
 
 
 def test_fixed_seeds_with_batches() -> None:

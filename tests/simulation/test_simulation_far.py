@@ -159,5 +159,4 @@ def test_a_request_without_an_answer_is_found(
 ) -> None:
     # The last resort, which would answer that nobody did.
     monkeypatch.setattr(forwarded, "ANSWERED_NS", 60 * SECOND)
-    plans = ((f"draw_far{one}", draw_far(*one)) for one in FOUND)
-    hunt(plant, plans, monkeypatch)
+    hunt(plant, drawn(draw_far, 215, HUNTED), monkeypatch)

@@ -258,7 +258,7 @@ def test_a_request_that_is_forwarded_twice_is_found(monkeypatch: Patch) -> None:
     def calm_kinds(seed: int, servers: int) -> Plan:
         return replace(draw_kinds(seed, servers), items=())
 
-    hunt(_forwarded_twice, drawn(calm_kinds, 9, SEEDS), monkeypatch)
+    hunt(_forwarded_twice, drawn(calm_kinds, 60, SEEDS), monkeypatch)
 
 
 def _no_rate(patch: Patch) -> None:

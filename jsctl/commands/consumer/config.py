@@ -18,6 +18,7 @@ from jsctl.commands.toolkit.assets.config_flags import (
     value_of,
 )
 from jsctl.commands.toolkit.assets.picking import TO_LOOK_IN, check_name, consumer_of, pick_stream
+from jsctl.commands.toolkit.grammar.values import is_count
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.files import save
 from jsctl.errors import RequestFailed, UsageError
@@ -222,7 +223,7 @@ def starting(config: ConsumerConfig, text: str) -> ConsumerConfig:
     }
     if text in words:
         return replace(config, deliver_policy=words[text])
-    if text.isdecimal():
+    if is_count(text):
         policy = DeliverPolicy.BY_START_SEQUENCE
         return replace(config, deliver_policy=policy, opt_start_seq=int(text))
     try:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jsctl.client.addresses import bare_url
+from jsctl.commands.toolkit.grammar.values import is_count
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import UsageError
 from jsctl.settings import ContextStore, Settings, load
@@ -153,7 +154,7 @@ def _once(call: Call, options: "DashboardOptions") -> int:
 def size_of(text: str) -> tuple[int, int]:
     """Columns and rows of `120x40`; raises UsageError."""
     width, _, height = text.lower().replace("×", "x").partition("x")
-    if not (width.isdecimal() and height.isdigit()):
+    if not (is_count(width) and is_count(height)):
         raise UsageError(f"--size must be like 120x40, got '{text}'")
     if not (20 <= int(width) <= 1000 and 5 <= int(height) <= 500):
         raise UsageError(f"--size must be between 20x5 and 1000x500, got '{text}'")

@@ -22,6 +22,7 @@ from jsctl.api.times import parse_time
 from jsctl.backups.filters import matches
 from jsctl.client.headers import block_of
 from jsctl.client.reading import StoredMessage, read_stream
+from jsctl.commands.toolkit.grammar.values import is_count
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.dataclass import dataclass
 from jsctl.errors import Conflict, NotFound, UsageError
@@ -148,7 +149,7 @@ def _stored_letter(message: StoredMessage) -> Letter | None:
     """As consumers with a subject for their dead letters have them stored."""
     told = message.headers
     numbers = told.get("Dead-Letter-Sequence", ""), told.get("Dead-Letter-Deliveries", "0")
-    if not all(one.isdecimal() for one in numbers):
+    if not all(map(is_count, numbers)):
         return None
     try:
         time_ns = parse_time(told.get("Dead-Letter-Time", ""))
@@ -231,7 +232,7 @@ def by_ids(letters: list[Letter], ids: Iterable[str]) -> list[Letter]:
     known = {note: letter for letter in letters for note in letter.notes}
     found: dict[int, Letter] = {}
     for text in ids:
-        if not text.isdecimal():
+        if not is_count(text):
             raise UsageError(f"expected the number of a dead letter, got '{text}'")
         letter = known.get(int(text))
         if letter is None:

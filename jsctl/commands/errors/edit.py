@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from jsctl.commands.errors.documents import ErrorDescription, described, faults, load
+from jsctl.commands.toolkit.grammar.values import is_count
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.files import save
 from jsctl.errors import Aborted, JsctlError, NeedsConfirmation, UsageError
@@ -36,7 +37,7 @@ def _validate(call: Call, path: str) -> None:
 def edit(call: Call) -> None:
     """Changes an error in $EDITOR, or adds one with the next code."""
     path, text = call.text("file"), call.text("code") or "0"
-    if not text.isdecimal():
+    if not is_count(text):
         raise UsageError(f'strconv.ParseUint: parsing "{text}": invalid syntax')
     code = int(text)
     found = load(path)

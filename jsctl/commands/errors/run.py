@@ -4,6 +4,7 @@ import re
 from dataclasses import asdict
 
 from jsctl.commands.errors.documents import ErrorDescription, load
+from jsctl.commands.toolkit.grammar.values import is_count
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import NotFound, UsageError
 from jsctl.render.column import Column, sort_rows
@@ -45,7 +46,7 @@ def _matches(one: ErrorDescription, pattern: re.Pattern[str]) -> bool:
 def lookup(call: Call) -> None:
     """All about one error."""
     text = call.text("code")
-    if not text.isdecimal() or int(text) > 65_535:
+    if not is_count(text) or int(text) > 65_535:
         problem = "value out of range" if text.isdecimal() else "invalid syntax"
         raise UsageError(f'strconv.ParseUint: parsing "{text}": {problem}')
     code = int(text)

@@ -6,6 +6,7 @@ from jsctl.client.buckets.kv import Entry, delete_bucket
 from jsctl.commands.kv.open import opened
 from jsctl.commands.kv.show import print_history
 from jsctl.commands.toolkit.content.bodies import write_bytes
+from jsctl.commands.toolkit.grammar.values import is_count
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.reading import interruptible
 from jsctl.errors import JsctlError, UsageError
@@ -29,7 +30,7 @@ def _revision(call: Call) -> int:
     text = call.text("revision")
     if not text:
         return 0
-    if not text.isdecimal() or int(text) >= 1 << 64:
+    if not is_count(text):
         raise UsageError(f'strconv.ParseUint: parsing "{text}": invalid syntax', show_help=True)
     return int(text)
 

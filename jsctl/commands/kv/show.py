@@ -14,6 +14,7 @@ from jsctl.client.buckets.kv import (
     open_bucket,
 )
 from jsctl.commands.kv.open import opened
+from jsctl.commands.toolkit.grammar.values import is_count
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, UsageError, prefixed
 from jsctl.render.column import sort_rows
@@ -105,7 +106,7 @@ def print_history(call: Call, bucket: str, key: str, found: Sequence[Entry]) -> 
 async def watch(call: Call) -> None:
     """Revisions as they come."""
     revision = call.text("revision") or "0"
-    if not revision.isdecimal():
+    if not is_count(revision):
         raise UsageError(f'strconv.ParseUint: parsing "{revision}": invalid syntax', show_help=True)
     wanted = Watched(
         pattern=call.text("key"),

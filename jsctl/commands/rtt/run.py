@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from jsctl.api.times import format_time
 from jsctl.client.addresses import checked_url, shown_url
 from jsctl.client.connection import connect
+from jsctl.commands.toolkit.grammar.values import is_count
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError, Unreachable, UsageError
@@ -42,7 +43,7 @@ class _Target:
 async def rtt(call: Call) -> None:
     """The mean of some round trips to each address."""
     text = call.text("iterations")
-    if not text.isdecimal() or int(text) < 1:
+    if not is_count(text) or int(text) < 1:
         raise UsageError(f'strconv.ParseFloat: parsing "{text}": invalid syntax')
     targets = [await _target(url) for url in call.settings.urls]
     if not targets:

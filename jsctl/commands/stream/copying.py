@@ -17,6 +17,7 @@ from jsctl.client.headers import Headers, block_of, pairs_of
 from jsctl.client.reading import StoredMessage, read_stream
 from jsctl.client.stored import NO_MESSAGE, header_of, stored_answer
 from jsctl.commands.toolkit.content.patterns import covers
+from jsctl.commands.toolkit.grammar.values import is_count
 from jsctl.errors import Conflict, JsctlError, Unreachable
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class Copier:
         except ApiError as error:
             if error.err_code != NO_MESSAGE.err_code:
                 raise
-        if not told.isdecimal():
+        if not is_count(told):
             raise Conflict(
                 f"the last message of stream {self._name} does not say what it is a copy of: "
                 "it was removed, or somebody else stored it"

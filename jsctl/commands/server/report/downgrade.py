@@ -6,6 +6,7 @@ from jsctl.api.codec import encode
 from jsctl.api.monitoring.jsz import AccountDetail, Jsz, JSzOptions, StreamDetail
 from jsctl.client.facts import known_servers
 from jsctl.client.system import SystemReply
+from jsctl.commands.toolkit.grammar.values import is_count
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.watching import watched
 from jsctl.commands.toolkit.monitoring.asking import nothing_from
@@ -50,7 +51,7 @@ async def downgrade(call: Call) -> int | None:
 
 async def _downgrade(call: Call) -> None:
     text = call.text("api")
-    if not text.isdecimal():
+    if not is_count(text):
         raise UsageError(f"expected an API level, got '{text}'")
     if not call.as_json:
         call.output.say("Obtaining JetStream Asset information")

@@ -10,6 +10,7 @@ from pathlib import Path
 from jsctl.api.server import EventFilterOptions
 from jsctl.api.times import SECOND_NS
 from jsctl.client.system import NatsSystem, SystemReply
+from jsctl.commands.toolkit.grammar.values import is_count
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.monitoring.asking import ask, request_filter
 from jsctl.errors import NotFound, UsageError
@@ -21,7 +22,7 @@ GRACE_NS = 2 * SECOND_NS
 async def kick(call: Call) -> None:
     """Closes a client's connection."""
     text = call.text("client")
-    if not text.isdecimal():
+    if not is_count(text):
         raise UsageError(f"expected a client ID, got '{text}'")
     async with call.client() as client:
         system = NatsSystem(client, call.settings)

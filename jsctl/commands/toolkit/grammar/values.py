@@ -10,6 +10,7 @@ from jsctl.errors import UsageError
 
 Value = str | bool | tuple[str, ...] | None
 
+_COUNT = re.compile(r"[0-9]{1,20}")
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,20}")
 _WORD_END = 2**64
 _DIGITS_MAX = 80
@@ -51,6 +52,11 @@ def parse_whole(text: str) -> int:
     if found is None or not -_WORD_END // 2 <= found < _WORD_END // 2:
         raise ValueError(f"expected a whole number, got '{text}'")
     return found
+
+
+def is_count(text: str) -> bool:
+    """Whether a text is a number of plain digits, of 64 bits at the most."""
+    return bool(_COUNT.fullmatch(text)) and int(text) < _WORD_END
 
 
 def _not_negative(text: str) -> int:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from jsctl.api.server import EventFilterOptions
 from jsctl.client.facts import known_servers, source_options
 from jsctl.client.system import NoSystemRights
+from jsctl.commands.toolkit.grammar.values import is_count
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, NotFound, UsageError
 
@@ -25,7 +26,7 @@ def count_of(call: Call, name: str) -> int:
     text = call.text(name)
     if not text:
         return 0
-    if not text.isdecimal():
+    if not is_count(text):
         raise UsageError(f"expected a number of servers for '{name}', got '{text}'")
     return int(text)
 

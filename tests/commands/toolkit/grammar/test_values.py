@@ -3,7 +3,7 @@
 import pytest
 
 from jsctl.commands.toolkit.grammar.spec import Kind, Option
-from jsctl.commands.toolkit.grammar.values import check_value, parse_size
+from jsctl.commands.toolkit.grammar.values import check_value, is_count, parse_size
 from jsctl.errors import UsageError
 
 
@@ -20,3 +20,16 @@ def test_values_are_checked_by_kind() -> None:
     ):
         with pytest.raises(UsageError):
             check_value(Option("o", "", kind), wrong)
+
+
+@pytest.mark.parametrize("text", ["0", "7", "007", str(2**64 - 1)])
+def test_digits_are_a_count(text: str) -> None:
+    assert is_count(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-1", "+1", "²", "٣", "1_0", " 1", "1\n", "0x1", str(2**64), "9" * 5000]
+)
+def test_anything_else_is_none(text: str) -> None:
+    """Least of all what Python's own parser chokes on."""
+    assert not is_count(text)
