@@ -303,9 +303,11 @@ class Checks:
         text = fields.get(known.TTL)
         if not text:
             return None
-        if not self._config.allow_msg_ttl:
+        config, valid = self._config, parse_ttl(text) is not None
+        # The real server looks at this in another order where there is one replica.
+        if not config.allow_msg_ttl and (valid or config.num_replicas > 1):
             return api_error("JSMessageTTLDisabledErr")
-        if parse_ttl(text) is None:
+        if not valid:
             return api_error("JSMessageTTLInvalidErr")
         taken.flags |= Flags.TTLS
         return None
