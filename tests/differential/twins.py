@@ -24,6 +24,7 @@ TIMES = (b"Nats-Time-Stamp:", b"Nats-UpTo-Time:")
 MOMENT_DIGITS = 19
 """Of a time in nanoseconds."""
 GROUP = frozenset(("name", "leader"))
+ALTERNATE = {"name", "cluster"}
 SUBJECT = "Nats-Subject: "
 PIN = "Nats-Pin-Id: "
 ACCOUNTS = """
@@ -247,6 +248,12 @@ def plain(answer: bytes) -> Any:
         return answer.decode("utf-8", "replace")
 
 
+def ordered(values: list[Any]) -> list[Any]:
+    """In their order, but for alternates of a stream, which have none within one cluster."""
+    alike = all([isinstance(one, dict) and one.keys() == ALTERNATE for one in values])
+    return sorted(values, key=json.dumps) if alike else values
+
+
 def without(value: Any) -> Any:
     """A document without volatile fields."""
     if isinstance(value, dict):
@@ -267,7 +274,7 @@ def without(value: Any) -> Any:
     if isinstance(value, str) and value.startswith("$JS.SNAPSHOT."):
         return value.rpartition(".")[0]
     if isinstance(value, list):
-        found = [without(one) for one in value]
+        found = [without(one) for one in ordered(value)]
         for one in found:
             if isinstance(one, dict) and "state" in one:
                 one.pop("domain", None)  # Servers alone tell it, clusters do not.

@@ -254,9 +254,8 @@ def info(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     stream = view.stream(found.account, found.name)
     if stream is None:
         return Silent()
-    subjects_filter, offset = body.subjects_filter.encode(), max(body.page.offset, 0)
-    if subjects_filter and offset:
-        offset = min(offset, stream.count_subjects(subjects_filter))
+    subjects_filter, asked = body.subjects_filter.encode(), max(body.page.offset, 0)
+    offset = min(asked, stream.count_subjects(subjects_filter)) if subjects_filter and asked else 0
     shown = stream_info(
         view,
         found,
@@ -271,7 +270,8 @@ def info(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
         total = len(shown.state.subjects)
         if total == SUBJECTS_PER_PAGE or offset:
             total = stream.count_subjects(subjects_filter)
-        page = ApiPaged(total=total, offset=offset, limit=SUBJECTS_PER_PAGE)
+        if total:
+            page = ApiPaged(total=total, offset=asked, limit=SUBJECTS_PER_PAGE)
     return Reply(dumps(StreamInfoResponse(head=head("stream_info"), page=page, info=shown)))
 
 
