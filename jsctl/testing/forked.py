@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 SERVER = "jsctl.forkserver"
@@ -82,12 +82,14 @@ class ForkServer:
         self._owner = os.getpid()
         self._loaded_with = _early(os.environ)
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
+        with theirs, ExitStack() as failed:
+            failed.callback(self._socket.close)
             self._process = subprocess.Popen(
                 [sys.executable, "-m", SERVER, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
             )
+            failed.pop_all()
 
     def launch(self, words: Sequence[str], environment: Mapping[str, str], log: int) -> Forked:
         """A broker with these words behind `jsctl broker`; `log` is a file for what it prints.
