@@ -110,6 +110,7 @@ def test_a_broken_file_is_named(text: str, told: str, capfd: pytest.CaptureFixtu
     assert told in error and "dashboard.json" in error
 
 
+@pytest.mark.processes
 def test_the_system_user_counts_more_than_a_url(capfd: pytest.CaptureFixture[str]) -> None:
     words = ["dashboard", "--once", "-o", "json", "--refresh", "200ms"]
     words += ["--system-user", "sys", "--system-password", "sys"]
