@@ -255,20 +255,20 @@ def info(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     if stream is None:
         return Silent()
     subjects_filter, asked = body.subjects_filter.encode(), max(body.page.offset, 0)
-    offset = min(asked, stream.count_subjects(subjects_filter)) if subjects_filter and asked else 0
+    total = stream.count_subjects(subjects_filter) if subjects_filter and asked else 0
     shown = stream_info(
         view,
         found,
         stream,
         subjects_filter=subjects_filter,
-        offset=offset,
+        offset=min(asked, total),
         deleted_details=body.deleted_details,
     )
     shown = replace(shown, alternates=_alternates(view, found))
     page = ApiPaged()
     if subjects_filter:
-        total = len(shown.state.subjects)
-        if total == SUBJECTS_PER_PAGE or offset:
+        total = total or len(shown.state.subjects)
+        if total == SUBJECTS_PER_PAGE and not asked:
             total = stream.count_subjects(subjects_filter)
         if total:
             page = ApiPaged(total=total, offset=asked, limit=SUBJECTS_PER_PAGE)

@@ -10,6 +10,7 @@ from jsctl.broker.peers.items import PeerHeartbeat
 from jsctl.dataclass import dataclass
 
 HEARTBEAT_NS = 150_000_000
+"""More would keep idle servers awake; fewer would make a server down that is only slow to turn."""
 DOWN_AFTER_NS = 1_000_000_000
 ENDED_AFTER_NS = 3_000_000_000
 """A process that lost its connections and lives has made new ones by then."""

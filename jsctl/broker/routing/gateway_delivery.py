@@ -29,6 +29,8 @@ from jsctl.broker.turn import Jitter
 
 AWARE = (GATEWAY, ROUTE, HUB)
 """Those who tell of replies where they lead to, and need not be told."""
+Message = tuple[bytes, bytes, bytes | None, bytes, bytes]
+"""Subject, reply, headers, payload, and the subject that receivers see."""
 LinksOf = Callable[[str], Sequence[RouteLink]]
 """The links to other servers of the cluster that carry an account."""
 
@@ -65,9 +67,9 @@ class GatewayDeliverer(Deliverer):
         for way in plan.returns:
             message = (subject, reply, headers, payload, shown)
             if way.is_door:
-                return self._through(origin, account, plan, *message)
+                return self._through(origin, account, plan, message)
             if way.until_ns > self.now_ns and kind_of(origin) not in AWARE:
-                return self._go_back(way, origin, account, *message)
+                return self._go_back(way, origin, account, message)
         reply, shown = self.heard(origin, account, reply, shown)
         message = (subject, reply, headers, payload, shown)
         return super().one(origin, account, plan, *message, queues)
@@ -82,39 +84,22 @@ class GatewayDeliverer(Deliverer):
         return reply, shown
 
     def _through(
-        self,
-        origin: Origin,
-        account: Namespace,
-        plan: SublistResult,
-        subject: bytes,
-        reply: bytes,
-        headers: bytes | None,
-        payload: bytes,
-        shown: bytes,
+        self, origin: Origin, account: Namespace, plan: SublistResult, message: Message
     ) -> bool:
         """What says itself where it leads to: here, or to another cluster from a leaf node. Else it
         may be for somebody further on who has connections there."""
-        message = (subject, reply, headers, payload, shown)
+        subject, reply, headers, payload, shown = message
         if kind_of(origin) in (GATEWAY, ROUTE):
-            return self._replies.is_own(subject) and self._came_back(origin, account, *message)
+            return self._replies.is_own(subject) and self._came_back(origin, account, message)
         link = self._replies.link_of(subject)
         if link is None:
             return super().one(origin, account, plan, *message)
         self.to_link(link, origin, account, subject, reply, [], headers, payload, shown)
         return True
 
-    def _go_back(
-        self,
-        way: ReplyWay,
-        origin: Origin,
-        account: Namespace,
-        subject: bytes,
-        reply: bytes,
-        headers: bytes | None,
-        payload: bytes,
-        shown: bytes,
-    ) -> bool:
+    def _go_back(self, way: ReplyWay, origin: Origin, account: Namespace, message: Message) -> bool:
         """To the cluster that a reply came from, or the hub, and nowhere else."""
+        subject, reply, headers, payload, shown = message
         link = self._replies.link_of(way.prefix)
         to = way.prefix + subject
         seen = to if shown is subject else shown
@@ -124,18 +109,10 @@ class GatewayDeliverer(Deliverer):
         self.to_link(link, origin, account, to, reply, [], headers, payload, seen)
         return True
 
-    def _came_back(
-        self,
-        origin: Origin,
-        account: Namespace,
-        subject: bytes,
-        reply: bytes,
-        headers: bytes | None,
-        payload: bytes,
-        shown: bytes,
-    ) -> bool:
+    def _came_back(self, origin: Origin, account: Namespace, message: Message) -> bool:
         """An answer for this cluster: to the server that asked, which passes it on to whoever
         listens, in other clusters as well."""
+        subject, reply, headers, payload, shown = message
         own = subject[GATEWAY_REPLY_BYTES:]
         if not is_valid_literal(own):
             return False
