@@ -14,7 +14,7 @@ from tests.simulation.planners import Planner
 from tests.simulation.run import Simulation
 
 Patch = pytest.MonkeyPatch
-FIXED = 6
+FIXED = 7
 HUNTED = 12
 
 
