@@ -110,6 +110,21 @@ ROUTES: dict[str, Route] = {
 }
 """Operation of `jsctl.api.subjects` -> route."""
 
+QUESTIONS = frozenset(
+    {
+        "account_info",
+        "consumer_info",
+        "consumer_list",
+        "consumer_names",
+        "stream_head",
+        "stream_info",
+        "stream_list",
+        "stream_msg_get",
+        "stream_names",
+        "stream_schedules",
+    }
+)
+"""Operations that change nothing."""
 INTERNAL = {
     archives.INSTALL: Resolved(
         Route("stream_restore", _META, archives.install), ApiCall("stream_install")

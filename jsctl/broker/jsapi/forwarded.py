@@ -1,7 +1,8 @@
 """Requests that went to another server to be decided on, until they are answered.
 
 A server that dies or stands still answers nothing: whoever asked hears of that as soon as it is
-seen to be down, and may ask again. It is not known what became of the request. A server that does
+seen to be down, and may ask again. It is not known what became of the request; what changes nothing
+is therefore asked again from here. A server that does
 not take a request says so, and it is passed on once more. Nor is it known what became of what was
 on its way when one of several links to a server closed: an answer by another link is waited for.
 
@@ -173,7 +174,7 @@ class Forwarded:
                 late.append(one.request)
         return late
 
-    def unanswered(self, now_ns: int) -> list[ApiRequest]:
+    def unanswered(self, now_ns: int) -> list[SentRequest]:
         """Requests that nobody will answer, because who was to do it is gone; each one once."""
         if not self._order:
             self._boots.clear()
@@ -191,7 +192,7 @@ class Forwarded:
         ]
         for one in lost:
             self._forget(one)
-        return [one.request for one in sorted(lost, key=lambda one: one.sent_ns)]
+        return sorted(lost, key=lambda one: one.sent_ns)
 
 
 def _keep(askers: dict[Asker, None], asker: Asker) -> None:

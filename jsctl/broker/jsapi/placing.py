@@ -58,6 +58,11 @@ class Placing:
         consumer = meta.consumer(request.account, call.stream, call.consumer)
         return META_GROUP if consumer is None else consumer.group.name
 
+    def only_asks(self, request: ApiRequest) -> bool:
+        """Whether a request changes nothing, however often it is decided on."""
+        resolved = self.resolve(request)
+        return resolved is not None and resolved.call.operation in api.QUESTIONS
+
     def unavailable(self, request: ApiRequest) -> bytes:
         """What is answered when nobody leads."""
         resolved = self.resolve(request)

@@ -44,7 +44,7 @@ from jsctl.broker.jsapi.archives.archives import Archives
 from jsctl.broker.jsapi.archives.subjects import is_internal
 from jsctl.broker.jsapi.damaged_reads import DamagedReads
 from jsctl.broker.jsapi.farewells import Farewells
-from jsctl.broker.jsapi.forwarded import Forwarded
+from jsctl.broker.jsapi.forwarded import Forwarded, SentRequest
 from jsctl.broker.jsapi.gathering import Gathering
 from jsctl.broker.jsapi.held import LEADERLESS_NS, HeldRequest, Leaving
 from jsctl.broker.jsapi.live_view import ApiView
@@ -208,6 +208,13 @@ class ApiService:
         if told.untouched:
             self._hold(HeldRequest(sent.request, sent.asked_ns, 0))
         else:
+            self._undecided(sent)
+
+    def _undecided(self, sent: SentRequest) -> None:
+        """Who was to decide is gone, and may have done it; a question may be asked twice."""
+        if self._placing.only_asks(sent.request):
+            self._route(HeldRequest(sent.request, sent.asked_ns, 0), waited=False)
+        else:
             self._give_up(sent.request)
 
     def interrupted(self, peer: str) -> None:
@@ -227,11 +234,13 @@ class ApiService:
         """Try requests again that wait for a leader or a repair; answer those that waited for a
         leader's end."""
         now_ns = self.view.now_ns
-        for request in self.forwarded.late(now_ns) + self.forwarded.unanswered(now_ns):
+        for request in self.forwarded.late(now_ns):
             self._give_up(request)
+        for sent in self.forwarded.unanswered(now_ns):
+            self._undecided(sent)
         self.passed_on.late(now_ns)
-        for request in self.passed_on.unanswered(now_ns):
-            self.give_back(request, untouched=False)
+        for sent in self.passed_on.unanswered(now_ns):
+            self.give_back(sent.request, untouched=False)
         self._damaged.tick()
         if self._leaving:
             leaving, self._leaving = self._leaving, []

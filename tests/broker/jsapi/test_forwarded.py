@@ -1,16 +1,24 @@
 """What is remembered of requests that others decide on."""
 
+from collections.abc import Sequence
+
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
 from jsctl.broker.jsapi import forwarded
-from jsctl.broker.jsapi.forwarded import ANSWERED_NS, INTERRUPTED_NS, Forwarded
+from jsctl.broker.jsapi.forwarded import (
+    ANSWERED_NS,
+    INTERRUPTED_NS,
+    Forwarded,
+    SentRequest,
+)
 
 
 def request(number: int, reply: bytes = b"r") -> ApiRequest:
     return ApiRequest("A", b"%d" % number, reply, b"", b"", ClientInfo("A", conn=1), "me")
 
 
-def subjects(found: list[ApiRequest]) -> list[int]:
-    return [int(one.subject) for one in found]
+def subjects(found: Sequence[ApiRequest | SentRequest]) -> list[int]:
+    requests = (one.request if isinstance(one, SentRequest) else one for one in found)
+    return [int(one.subject) for one in requests]
 
 
 def test_those_of_a_process_that_is_gone_come_back_once() -> None:
