@@ -1,10 +1,11 @@
 """Requests that went to another server to be decided on, until they are answered.
 
-A server that dies or stands still answers nothing: whoever asked hears of that as soon as it is
-seen to be down, and may ask again. It is not known what became of the request; what changes nothing
-is therefore asked again from here. A server that does
-not take a request says so, and it is passed on once more. Nor is it known what became of what was
-on its way when one of several links to a server closed: an answer by another link is waited for.
+A server that dies answers nothing: whoever asked hears of that as soon as its connections close,
+and may ask again, as it is not known what became of the request. A server that is silent may only
+be slow; it is waited for until `SILENT_NS`. Questions, which change nothing, are asked again from
+here as soon as it is silent. A server that does not take a request says so, and it is passed on
+once more. Nor is it known what became of what was on its way when one of several links to a server
+closed: an answer by another link is waited for.
 
 Nobody who asked here waits longer than `ANSWERED_NS` in all, through however many servers his
 request goes. What is answered after he was told so is not passed on: each request has one answer.
@@ -25,6 +26,10 @@ SNAPSHOT_NS = 600_000_000_000
 """The same where messages may be read, and repaired, before there is an answer."""
 INTERRUPTED_NS = 2_000_000_000
 """A link has closed: what has no answer so much later is taken for lost with it."""
+SILENT_NS = 1_850_000_000
+"""A request that came in so long ago is given up if who was to decide on it is not heard."""
+LOOK_NS = 250_000_000
+"""So often it is looked whether that one is heard."""
 OPEN_MAX = 40_000
 """Requests that are remembered; the oldest ones are forgotten first."""
 KEPT_MAX = 10_000
@@ -45,6 +50,8 @@ class SentRequest:
     sent_ns: int
     asked_ns: int
     """When it came in."""
+    only_asks: bool
+    """It changes nothing, however often it is decided on."""
 
     def is_of(self, request: ApiRequest) -> bool:
         """Whether it is this one."""
@@ -53,12 +60,17 @@ class SentRequest:
 
 @dataclass(slots=True)
 class Forwarded:
-    """Of one server. `boot_of` gives the process that a peer is now, 0 when it is not heard."""
+    """Of one server."""
 
     boot_of: Callable[[str], int]
+    """The process that a peer is now, 0 when it is gone as far as known here."""
+    is_heard: Callable[[str], bool]
+    """Whether a peer is not silent."""
     _open: dict[Asker, deque[SentRequest]] = field(default_factory=dict)
     _order: list[tuple[int, int, SentRequest]] = field(default_factory=list)
     """A heap of all that were sent, by when they are to be answered; some have been already."""
+    _looks: list[tuple[int, int, SentRequest]] = field(default_factory=list)
+    """The same by when it is looked whether who was to answer is heard."""
     _count: int = 0
     _given_up: dict[Asker, None] = field(default_factory=dict)
     """Who were told that nobody answers them: what comes later is not for them."""
@@ -75,13 +87,21 @@ class Forwarded:
             self._given_up.pop((request.account, request.reply), None)
 
     def sent(
-        self, request: ApiRequest, peer: str, now_ns: int, asked_ns: int, *, again: bool = False
+        self,
+        request: ApiRequest,
+        peer: str,
+        now_ns: int,
+        asked_ns: int,
+        *,
+        again: bool = False,
+        only_asks: bool = False,
     ) -> None:
         """A request leaves for a server, or, if that is "", waits for others here. `again`: it has
         come back meanwhile. Where nobody waits any more it only goes on."""
         if not request.reply or (request.account, request.reply) in self._given_up:
             return
-        one = SentRequest(request, peer, self.boot_of(peer) if peer else 0, now_ns, asked_ns)
+        boot = self.boot_of(peer) if peer else 0
+        one = SentRequest(request, peer, boot, now_ns, asked_ns, only_asks)
         waiting = self._open.setdefault((request.account, request.reply), deque())
         before = next((old for old in waiting if old.is_of(request)), None) if again else None
         if before is not None:
@@ -92,6 +112,7 @@ class Forwarded:
         heappush(self._order, (asked_ns + patience_ns, self._count, one))
         if peer:
             self._boots[peer] = one.boot
+            heappush(self._looks, (now_ns + LOOK_NS, self._count, one))
         while len(self._order) > OPEN_MAX:
             self._forget(heappop(self._order)[2])
 
@@ -154,6 +175,23 @@ class Forwarded:
                     self._interrupted[peer] = last, last
         return over
 
+    def _silent(self, now_ns: int) -> list[SentRequest]:
+        """Requests that are open no longer, as who has them is not heard."""
+        silent: list[SentRequest] = []
+        while self._looks and now_ns >= self._looks[0][0]:
+            _, number, one = heappop(self._looks)
+            if not self._is_open(one):
+                continue
+            patient = not one.only_asks and now_ns < one.asked_ns + SILENT_NS
+            if patient or self.is_heard(one.peer):
+                heappush(self._looks, (now_ns + LOOK_NS, number, one))
+            elif self._forget(one):
+                silent.append(one)
+        return silent
+
+    def _is_open(self, one: SentRequest) -> bool:
+        return one in self._open.get((one.request.account, one.request.reply), ())
+
     def _forget(self, one: SentRequest) -> bool:
         """Whether it was open."""
         asker = (one.request.account, one.request.reply)
@@ -179,20 +217,21 @@ class Forwarded:
         if not self._order:
             self._boots.clear()
             self._interrupted.clear()
+            self._looks.clear()
             return []
+        silent, lost = self._silent(now_ns), []
         over = self._lost_with_links(now_ns)
-        if not over and all(self.boot_of(peer) == boot for peer, boot in self._boots.items()):
-            return []
-        self._boots = {peer: self.boot_of(peer) for peer in self._boots}
-        lost = [
-            one
-            for waiting in self._open.values()
-            for one in waiting
-            if one.boot != self._boots.get(one.peer, 0) or one.sent_ns <= over.get(one.peer, -1)
-        ]
+        if over or any(self.boot_of(peer) != boot for peer, boot in self._boots.items()):
+            self._boots = {peer: self.boot_of(peer) for peer in self._boots}
+            lost = [
+                one
+                for waiting in self._open.values()
+                for one in waiting
+                if one.boot != self._boots.get(one.peer, 0) or one.sent_ns <= over.get(one.peer, -1)
+            ]
         for one in lost:
             self._forget(one)
-        return sorted(lost, key=lambda one: one.sent_ns)
+        return sorted(silent + lost, key=lambda one: one.sent_ns)
 
 
 def _keep(askers: dict[Asker, None], asker: Asker) -> None:

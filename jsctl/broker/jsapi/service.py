@@ -105,14 +105,17 @@ class ApiService:
         self._placing = Placing(self.view)
         self._damaged = DamagedReads(self.engine.context)
         self.gathering = Gathering(self.view, self.engine, self.answer)
-        self.forwarded = Forwarded(self._boot_of)
-        self.passed_on = Forwarded(self._boot_of)
+        liveness = self.engine.cluster.liveness
+        self.forwarded = Forwarded(self._boot_of, liveness.is_up)
+        self.passed_on = Forwarded(self._boot_of, liveness.is_up)
         self.archives = Archives(self.view, self.engine, self.gathering, self.answer, self.take)
         self.farewells = Farewells(self.view, self.engine, self.gathering.new_token, self.answer)
 
     def _boot_of(self, peer: str) -> int:
-        life = self.engine.cluster.liveness.life(peer)
-        return life.boot if life is not None and life.up else 0
+        liveness = self.engine.cluster.liveness
+        life = liveness.life(peer)
+        there = life is not None and (life.up or liveness.has_way(peer))
+        return life.boot if life is not None and there else 0
 
     # Where a request has to go
 
@@ -144,7 +147,8 @@ class ApiService:
             now_ns = self.view.now_ns
             forward = Forward(held.hops + 1, request, max(now_ns - held.asked_ns, 0))
             sent = self.forwarded if request.entry == self.view.me else self.passed_on
-            sent.sent(request, leader, now_ns, held.asked_ns, again=held.hops > 0)
+            again, only_asks = held.hops > 0, self._placing.only_asks(request)
+            sent.sent(request, leader, now_ns, held.asked_ns, again=again, only_asks=only_asks)
             self.engine.outbox.parcel(leader).forwards.append(forward)
         else:
             self._hold(held)
@@ -212,7 +216,7 @@ class ApiService:
 
     def _undecided(self, sent: SentRequest) -> None:
         """Who was to decide is gone, and may have done it; a question may be asked twice."""
-        if self._placing.only_asks(sent.request):
+        if sent.only_asks:
             self._route(HeldRequest(sent.request, sent.asked_ns, 0), waited=False)
         else:
             self._give_up(sent.request)

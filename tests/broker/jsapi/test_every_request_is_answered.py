@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from jsctl.broker.jsapi.forwarded import SILENT_NS
 from jsctl.broker.options import SECOND_NS
 from jsctl.broker.peers.liveness import DOWN_AFTER_NS
 from tests.support.cluster_play import ClusterPlay, ServerPlay
@@ -70,6 +71,23 @@ def test_who_leads_answers_when_it_goes_on(cluster: ClusterPlay, away_ns: int) -
     assert answers(client) == {}, "it waits"
     leader.go_on()
     cluster.run(1)
+    assert answers(client) == {"in.0": 1}
+    assert "error" not in json.loads(client.messages[0][2])
+
+
+def test_a_change_waits_for_a_leader_that_is_slow(cluster: ClusterPlay) -> None:
+    """It is silent for longer than others take it to live; it does what was asked, or says that it
+    leads no more."""
+    leader = cluster.leader()
+    asked = next(one for one in cluster if one is not leader)
+    client = asked.connect("a")
+    client.subscribe("in.*")
+    leader.pause()
+    client.publish("$JS.API.STREAM.CREATE.T", json.dumps(stream("T", 1)).encode(), "in.0")
+    cluster.run((DOWN_AFTER_NS + SILENT_NS) / 2 / SECOND_NS)
+    assert not asked.engine.cluster.online(leader.peer) and answers(client) == {}
+    leader.go_on()
+    cluster.run(2)
     assert answers(client) == {"in.0": 1}
     assert "error" not in json.loads(client.messages[0][2])
 

@@ -1,12 +1,14 @@
 """What is remembered of requests that others decide on."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
 from jsctl.broker.jsapi import forwarded
 from jsctl.broker.jsapi.forwarded import (
     ANSWERED_NS,
     INTERRUPTED_NS,
+    LOOK_NS,
+    SILENT_NS,
     Forwarded,
     SentRequest,
 )
@@ -16,6 +18,11 @@ def request(number: int, reply: bytes = b"r") -> ApiRequest:
     return ApiRequest("A", b"%d" % number, reply, b"", b"", ClientInfo("A", conn=1), "me")
 
 
+def forwarded_to(boot_of: Callable[[str], int]) -> Forwarded:
+    """A server whose peers are all heard."""
+    return Forwarded(boot_of, lambda peer: True)
+
+
 def subjects(found: Sequence[ApiRequest | SentRequest]) -> list[int]:
     requests = (one.request if isinstance(one, SentRequest) else one for one in found)
     return [int(one.subject) for one in requests]
@@ -23,7 +30,7 @@ def subjects(found: Sequence[ApiRequest | SentRequest]) -> list[int]:
 
 def test_those_of_a_process_that_is_gone_come_back_once() -> None:
     boots = {"p": 1, "q": 2}
-    open_ = Forwarded(lambda peer: boots.get(peer, 0))
+    open_ = forwarded_to(lambda peer: boots.get(peer, 0))
     for number in range(6):
         open_.sent(request(number, b"r%d" % (number // 2)), "pq"[number % 2], number, 0)
     open_.answered("A", b"r0")
@@ -40,7 +47,7 @@ def test_those_of_a_process_that_is_gone_come_back_once() -> None:
 
 def test_what_nobody_waits_for_is_forgotten() -> None:
     boots = {"p": 1}
-    open_ = Forwarded(lambda peer: boots[peer])
+    open_ = forwarded_to(lambda peer: boots[peer])
     open_.sent(request(0), "p", 0, 0)
     open_.sent(request(1), "p", 5, 5)
     open_.sent(request(2, b""), "p", 5, 5)
@@ -51,7 +58,7 @@ def test_what_nobody_waits_for_is_forgotten() -> None:
 
 
 def test_a_request_that_leaves_again_is_one_and_its_age_counts_on() -> None:
-    open_ = Forwarded(lambda peer: 1)
+    open_ = forwarded_to(lambda peer: 1)
     open_.sent(request(1), "p", 0, 0)
     open_.sent(request(1), "q", ANSWERED_NS - 1, 0, again=True)
     assert open_.late(ANSWERED_NS - 1) == []
@@ -60,7 +67,7 @@ def test_a_request_that_leaves_again_is_one_and_its_age_counts_on() -> None:
 
 
 def test_one_answer_for_each_request() -> None:
-    open_ = Forwarded(lambda peer: 1)
+    open_ = forwarded_to(lambda peer: 1)
     assert not open_.answered("A", b"r"), "nobody asked"
     assert open_.answered_here("A", b"r")
     open_.sent(request(1), "p", 0, 0)
@@ -76,14 +83,14 @@ def test_one_answer_for_each_request() -> None:
 
 
 def test_each_server_may_answer_who_asked_all() -> None:
-    open_ = Forwarded(lambda peer: 1)
+    open_ = forwarded_to(lambda peer: 1)
     open_.asked_all(request(1))
     assert [open_.answered("A", b"r") for _ in range(3)] == [True] * 3
 
 
 def test_only_so_many_are_remembered() -> None:
     boots = {"p": 1}
-    open_ = Forwarded(lambda peer: boots[peer])
+    open_ = forwarded_to(lambda peer: boots[peer])
     for number in range(forwarded.OPEN_MAX + 5):
         open_.sent(request(number), "p", 0, 0)
     boots["p"] = 2
@@ -91,7 +98,7 @@ def test_only_so_many_are_remembered() -> None:
 
 
 def test_what_is_returned_is_not_open_any_more() -> None:
-    open_ = Forwarded(lambda peer: 1)
+    open_ = forwarded_to(lambda peer: 1)
     for number in range(3):
         open_.sent(request(number), "p", number, 10 + number)
     assert open_.returned("A", b"r", b"9") is None
@@ -103,7 +110,7 @@ def test_what_is_returned_is_not_open_any_more() -> None:
 
 
 def test_what_was_sent_before_a_link_closed_has_some_time_for_an_answer() -> None:
-    open_ = Forwarded(lambda peer: 1)
+    open_ = forwarded_to(lambda peer: 1)
     for number in range(4):
         open_.sent(request(number, b"r%d" % number), "pq"[number % 2], number, 0)
     open_.interrupted("p", 2)
@@ -115,7 +122,7 @@ def test_what_was_sent_before_a_link_closed_has_some_time_for_an_answer() -> Non
 
 
 def test_a_link_that_closes_again_and_again_puts_nothing_off() -> None:
-    open_ = Forwarded(lambda peer: 1)
+    open_ = forwarded_to(lambda peer: 1)
     second = INTERRUPTED_NS // 2
     found: list[int] = []
     for moment in range(8):
@@ -126,7 +133,7 @@ def test_a_link_that_closes_again_and_again_puts_nothing_off() -> None:
 
 
 def test_words_that_are_lost_may_be_any_answer() -> None:
-    open_ = Forwarded(lambda peer: 1)
+    open_ = forwarded_to(lambda peer: 1)
     for number in range(4):
         open_.sent(request(number, b"r%d" % number), "pq"[number % 2], number, 0)
     open_.interrupted_all(2)
@@ -136,7 +143,7 @@ def test_words_that_are_lost_may_be_any_answer() -> None:
 def test_who_was_told_that_nobody_answers_is_not_answered_when_the_request_passes_by_again() -> (
     None
 ):
-    open_ = Forwarded(lambda peer: 1)
+    open_ = forwarded_to(lambda peer: 1)
     open_.sent(request(1), "p", 0, 0)
     assert open_.answered_here("A", b"r")
     open_.give_up(request(1))
@@ -146,3 +153,28 @@ def test_who_was_told_that_nobody_answers_is_not_answered_when_the_request_passe
     open_.anew(request(2))
     open_.sent(request(2), "p", 10, 10)
     assert open_.answered("A", b"r")
+
+
+def test_a_silent_server_is_waited_for_and_others_are_asked_meanwhile() -> None:
+    silent: set[str] = set()
+    open_ = Forwarded(lambda peer: 1, lambda peer: peer not in silent)
+    open_.sent(request(1, b"a"), "p", 0, 0)
+    open_.sent(request(2, b"b"), "p", 0, 0, only_asks=True)
+    open_.sent(request(3, b"c"), "q", 0, 0)
+    open_.sent(request(4, b"d"), "", 0, 0)
+    assert open_.unanswered(SILENT_NS // 2) == []
+    silent.add("p")
+    assert subjects(open_.unanswered(SILENT_NS - 1)) == [2]
+    assert open_.answered("A", b"d")
+    found = [subjects(open_.unanswered(SILENT_NS + n * LOOK_NS)) for n in range(3)]
+    assert found == [[], [1], []]
+    assert open_.answered("A", b"c") and not open_.answered("A", b"a")
+
+
+def test_an_answer_comes_from_a_server_that_was_silent() -> None:
+    silent = {"p"}
+    open_ = Forwarded(lambda peer: 1, lambda peer: peer not in silent)
+    open_.sent(request(1), "p", 0, 0)
+    assert open_.unanswered(SILENT_NS - 1) == []
+    silent.clear()
+    assert open_.unanswered(2 * SILENT_NS) == [] and open_.answered("A", b"r")
