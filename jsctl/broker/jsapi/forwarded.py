@@ -26,7 +26,7 @@ SNAPSHOT_NS = 600_000_000_000
 """The same where messages may be read, and repaired, before there is an answer."""
 INTERRUPTED_NS = 2_000_000_000
 """A link has closed: what has no answer so much later is taken for lost with it."""
-SILENT_NS = 1_850_000_000
+SILENT_NS = 1_500_000_000
 """A request that came in so long ago is given up if who was to decide on it is not heard."""
 LOOK_NS = 250_000_000
 """So often it is looked whether that one is heard."""
