@@ -40,6 +40,8 @@ END_OF_PULL = re.compile(
 )
 """Of a request that brought nothing: `nats` shows the server's answer as a message, if that comes
 before its own deadline, which is the same one."""
+HEADERS = re.compile(r"(?<=^Headers:\n\n)(?:^ .*\n)+", re.MULTILINE)
+"""Of a message, which `nats` tells in any order."""
 SYSTEM = re.compile(
     r"^│ +(?:Server Overview|\d+ Connections|.* Connections Overview|.* Accounts Overview)|"
     r"^Server information for|^Information for Account|^round trip|min: |Top .* Servers|^OK n1"
@@ -61,6 +63,7 @@ ROWS = re.compile(r"(?:^│.*\n)+", re.MULTILINE)
 def tidy(text: str) -> str:
     text = DIFFERENCES.sub("DIFFERENCES\n", MISSING.sub("MISSING", text))
     text = END_OF_PULL.sub(lambda found: "" if "408" in found[0] else NOTHING, text)
+    text = HEADERS.sub(lambda found: "".join(sorted(found[0].splitlines(True))), text)
     if text.startswith("usage: "):
         return FLAGS.sub("", text.partition("\n")[0], 1)
     if SYSTEM.search(text):
