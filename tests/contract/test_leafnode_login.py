@@ -123,9 +123,8 @@ async def test_a_remote_denies(kinds: tuple[str, str]) -> None:
     more = 'deny_imports: ["in.no", "never.>"], deny_exports: ["out.no", "secret.>"]'
     async with scene(kinds, remote_more=more) as (servers, up, down):
         at_hub, at_leaf = await listen(up, ">"), await listen(down, ">")
-        await known(up, "in.early", at_leaf)
-        await known(down, "out.early", at_hub)
-        at_leaf.clear()
+        await known(up, "in.early", at_leaf, at_hub)
+        await known(down, "out.early", at_hub, at_leaf)
         for subject in ("out.yes", "out.no", "secret.a", "never.a", "in.no"):
             await down.publish(subject)
         await down.publish("out.last")

@@ -31,7 +31,7 @@ FREE = {
     "config", "http_req_stats", "meta", "mirror", "deleted", "last_active", "placement",
     "qgroup", "max", "subscriptions_list_detail", "subjects", "num_deleted", "authorized_user",
     "push_bound", "duplicate_window", "connect_urls", "gomemlimit", "stop", "reason", "user",
-    "account", "write_timeout", "routes", "sync_interval", "active_servers", "lang", "version",
+    "account", "inflight", "write_timeout", "routes", "sync_interval", "active_servers", "lang", "version",
     "rtt", "name_tag", "state", "num_subjects",
 }  # fmt: skip
 
