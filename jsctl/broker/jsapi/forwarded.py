@@ -74,6 +74,8 @@ class Forwarded:
     _count: int = 0
     _given_up: dict[Asker, None] = field(default_factory=dict)
     """Who were told that nobody answers them: what comes later is not for them."""
+    _asked_again: dict[Asker, None] = field(default_factory=dict)
+    """Whose request several servers may decide on: the first answer is theirs."""
     _of_all: dict[Asker, None] = field(default_factory=dict)
     """Who asked all servers."""
     _boots: dict[str, int] = field(default_factory=dict)
@@ -83,8 +85,19 @@ class Forwarded:
 
     def anew(self, request: ApiRequest) -> None:
         """A request comes in: its answers are wanted, whoever asked with that reply before."""
-        if self._given_up:
-            self._given_up.pop((request.account, request.reply), None)
+        for askers in (self._given_up, self._asked_again):
+            if askers:
+                askers.pop((request.account, request.reply), None)
+
+    def ask_again(self, sent: SentRequest, now_ns: int) -> None:
+        """A question goes on its way for another time, and waits here meanwhile."""
+        _keep(self._asked_again, (sent.request.account, sent.request.reply))
+        self.sent(sent.request, "", now_ns, sent.asked_ns)
+
+    def waits(self, request: ApiRequest) -> bool:
+        """Whether a request has no answer yet."""
+        waiting = self._open.get((request.account, request.reply), ())
+        return any(one.is_of(request) for one in waiting)
 
     def sent(
         self,
@@ -130,9 +143,11 @@ class Forwarded:
 
     def answered_here(self, account: str, reply: bytes) -> bool:
         """The same where this server decided, and may not have had to wait. False: whoever asked
-        has been told already that there is no answer."""
+        has been told already that there is no answer, or has one."""
         asker = (account, reply)
-        return asker not in self._given_up if asker not in self._open else self.answered(*asker)
+        if asker in self._open:
+            return self.answered(*asker)
+        return asker not in self._given_up and asker not in self._asked_again
 
     def asked_all(self, request: ApiRequest) -> None:
         """Each server answers a request for itself."""

@@ -15,6 +15,8 @@ class HeldRequest:
     request: ApiRequest
     asked_ns: int
     hops: int
+    again: bool = False
+    """It is on its way for another time, as who was to decide on it is silent."""
 
     @property
     def until_ns(self) -> int:

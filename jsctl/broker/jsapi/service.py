@@ -134,7 +134,7 @@ class ApiService:
     def _route(self, held: HeldRequest, *, waited: bool) -> None:
         request = held.request
         group = self._placing.place(request)
-        if group is None:
+        if group is None or (held.again and not self.forwarded.waits(request)):
             return
         if self._placing.target(request) is Decider.EVERY_SERVER:
             self._tell_all(held)
@@ -147,7 +147,9 @@ class ApiService:
             now_ns = self.view.now_ns
             forward = Forward(held.hops + 1, request, max(now_ns - held.asked_ns, 0))
             sent = self.forwarded if request.entry == self.view.me else self.passed_on
-            again, only_asks = held.hops > 0, self._placing.only_asks(request)
+            # Who decides answers a foreign asker himself, and two who decide would both.
+            only_asks = self._placing.only_asks(request) and not request.is_foreign
+            again = held.hops > 0 or held.again
             sent.sent(request, leader, now_ns, held.asked_ns, again=again, only_asks=only_asks)
             self.engine.outbox.parcel(leader).forwards.append(forward)
         else:
@@ -181,7 +183,7 @@ class ApiService:
 
     def _hold_anew(self, held: HeldRequest) -> None:
         """This server was to decide, and does not lead any more."""
-        self._hold(HeldRequest(held.request, held.asked_ns, max(held.hops, 1)))
+        self._hold(HeldRequest(held.request, held.asked_ns, max(held.hops, 1), held.again))
 
     def _leaderless(self, held: HeldRequest) -> None:
         """Nobody leads for a while: say so, or tell what is known here."""
@@ -209,7 +211,7 @@ class ApiService:
         sent = self.forwarded.returned(told.account, told.reply, told.subject)
         if sent is None:
             return
-        if told.untouched:
+        if told.untouched and not sent.only_asks:
             self._hold(HeldRequest(sent.request, sent.asked_ns, 0))
         else:
             self._undecided(sent)
@@ -217,7 +219,8 @@ class ApiService:
     def _undecided(self, sent: SentRequest) -> None:
         """Who was to decide is gone, and may have done it; a question may be asked twice."""
         if sent.only_asks:
-            self._route(HeldRequest(sent.request, sent.asked_ns, 0), waited=False)
+            self.forwarded.ask_again(sent, self.view.now_ns)
+            self._hold(HeldRequest(sent.request, sent.asked_ns, 0, again=True))
         else:
             self._give_up(sent.request)
 
@@ -403,7 +406,7 @@ class ApiService:
     def _await_others(self, held: HeldRequest) -> None:
         """An answer depends on other servers: who asked here is told when that takes long."""
         if held.request.entry == self.view.me:
-            again, now_ns = held.hops > 0, self.view.now_ns
+            again, now_ns = held.hops > 0 or held.again, self.view.now_ns
             self.forwarded.sent(held.request, "", now_ns, held.asked_ns, again=again)
 
     def _propose_group(self, held: HeldRequest, decision: ProposeGroup) -> None:

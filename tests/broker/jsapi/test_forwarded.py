@@ -178,3 +178,17 @@ def test_an_answer_comes_from_a_server_that_was_silent() -> None:
     assert open_.unanswered(SILENT_NS - 1) == []
     silent.clear()
     assert open_.unanswered(2 * SILENT_NS) == [] and open_.answered("A", b"r")
+
+
+def test_a_question_that_several_decide_on_has_one_answer() -> None:
+    silent = {"p"}
+    open_ = Forwarded(lambda peer: 1, lambda peer: peer not in silent)
+    open_.sent(request(1), "p", 0, 0, only_asks=True)
+    (lost,) = open_.unanswered(LOOK_NS)
+    open_.ask_again(lost, LOOK_NS)
+    assert open_.waits(lost.request)
+    open_.sent(lost.request, "q", LOOK_NS, 0, again=True, only_asks=True)
+    assert [open_.answered("A", b"r") for _ in range(2)] == [True, False]
+    assert not open_.waits(lost.request) and not open_.answered_here("A", b"r")
+    open_.anew(request(2))
+    assert open_.answered_here("A", b"r"), "he asks something else"
