@@ -31,8 +31,8 @@ FREE = {
     "config", "http_req_stats", "meta", "mirror", "deleted", "last_active", "placement",
     "qgroup", "max", "subscriptions_list_detail", "subjects", "num_deleted", "authorized_user",
     "push_bound", "duplicate_window", "connect_urls", "gomemlimit", "stop", "reason", "user",
-    "account", "inflight", "write_timeout", "routes", "sync_interval", "active_servers", "lang", "version",
-    "rtt", "name_tag", "state", "num_subjects",
+    "account", "inflight", "write_timeout", "routes", "sync_interval", "active_servers", "lang",
+    "version", "rtt", "name_tag", "state", "num_subjects",
 }  # fmt: skip
 
 
