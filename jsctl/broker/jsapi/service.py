@@ -17,6 +17,7 @@ from jsctl.api.errors import api_error
 from jsctl.broker import lazy
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.meta.group_file import META_GROUP
+from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.handlers.decisions import (
     AuditStream,
@@ -49,6 +50,7 @@ from jsctl.broker.jsapi.gathering import Gathering
 from jsctl.broker.jsapi.held import LEADERLESS_NS, HeldRequest, Leaving
 from jsctl.broker.jsapi.live_view import ApiView
 from jsctl.broker.jsapi.placing import Placing
+from jsctl.broker.jsapi.settling import Settling
 from jsctl.broker.peers.items import Answered, Forward, ForwardReply, Returned
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.sessions.last_line import LastLine
@@ -86,6 +88,7 @@ class ApiService:
     """Told of each answer that this server decided on."""
     line: LastLine | None = None
     """None: a bug in a handler goes up to the caller, for tests that look for them."""
+    settling: Settling = field(init=False)
     gathering: Gathering = field(init=False)
     farewells: Farewells = field(init=False)
     archives: Archives = field(init=False)
@@ -104,7 +107,8 @@ class ApiService:
     def __post_init__(self) -> None:
         self._placing = Placing(self.view)
         self._damaged = DamagedReads(self.engine.context)
-        self.gathering = Gathering(self.view, self.engine, self.answer)
+        self.settling = Settling(self.view, self.engine)
+        self.gathering = Gathering(self.view, self.engine, self.answer, self.settling.behind)
         self.forwarded = Forwarded(self._boot_of)
         self.passed_on = Forwarded(self._boot_of)
         self.archives = Archives(self.view, self.engine, self.gathering, self.answer, self.take)
@@ -256,6 +260,7 @@ class ApiService:
     def next_due_ns(self) -> int | None:
         """When `retry` or a gathering has something to do."""
         due = [
+            self.settling.next_due_ns(),
             self.gathering.next_due_ns(),
             self.farewells.next_due_ns(),
             self._damaged.next_due_ns(),
@@ -270,17 +275,29 @@ class ApiService:
     # Deciding, at the leader
 
     def _confirm(self, group: RaftGroup, held: HeldRequest) -> None:
-        if len(self._reading) >= HELD_MAX:
-            return
-        token = self._next_token = self._next_token + 1
-        self._reading[token] = held
         unit = group.unit
         if isinstance(unit, StreamReplica) and unit.leading is not None:
             # Who published without an acknowledgement, and flushed, is to see that counted.
             unit.leading.admit()
+        if isinstance(unit, ConsumerReplica):
+            made = unit.assignment
+            self.settling.behind(made.account, (made.stream,), partial(self._read, group, held))
+        else:
+            self._read(group, held)
+
+    def _read(self, group: RaftGroup, held: HeldRequest) -> None:
+        if len(self._reading) >= HELD_MAX:
+            return
+        token = self._next_token = self._next_token + 1
+        self._reading[token] = held
         self.engine.groups.read(group, token, settled=group.name != META_GROUP)
 
-    def confirmed(self) -> bool:
+    def go_on(self) -> bool:
+        """Answer what waited for groups that have come so far; whether there was anything."""
+        some = bool(self.engine.reads) and self._confirmed()
+        return (bool(self.settling.waiting) and self.settling.look()) or some
+
+    def _confirmed(self) -> bool:
         """Decide on the requests whose reads were confirmed; whether there were any."""
         reads, self.engine.reads = self.engine.reads, []
         for token, good in reads:
