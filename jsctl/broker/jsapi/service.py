@@ -275,19 +275,22 @@ class ApiService:
     # Deciding, at the leader
 
     def _confirm(self, group: RaftGroup, held: HeldRequest) -> None:
-        unit = group.unit
-        if isinstance(unit, StreamReplica) and unit.leading is not None:
-            # Who published without an acknowledgement, and flushed, is to see that counted.
-            unit.leading.admit()
+        unit, read = group.unit, partial(self._read, group, held)
         if isinstance(unit, ConsumerReplica):
             made = unit.assignment
-            self.settling.behind(made.account, (made.stream,), partial(self._read, group, held))
+            self.settling.behind(made.account, (made.stream,), read)
+        elif isinstance(unit, StreamReplica) and b".STREAM.INFO." in held.request.subject:
+            self.settling.consumed(unit, read)
         else:
-            self._read(group, held)
+            read()
 
     def _read(self, group: RaftGroup, held: HeldRequest) -> None:
         if len(self._reading) >= HELD_MAX:
             return
+        unit = group.unit
+        if isinstance(unit, StreamReplica) and unit.leading is not None:
+            # Who published without an acknowledgement, and flushed, is to see that counted.
+            unit.leading.admit()
         token = self._next_token = self._next_token + 1
         self._reading[token] = held
         self.engine.groups.read(group, token, settled=group.name != META_GROUP)

@@ -3,12 +3,16 @@
 A publisher that wants no acknowledgements, and whose ping was answered, asks how many messages a
 consumer has before it: they may be on their way to the disk yet. So an answer waits until the
 streams that it is about, as far as this server leads them, have applied what they have by then.
+In the same way the info of a stream that lets go of what was consumed waits for the consumers that
+are led here, too: each acknowledgement is an entry of its consumer, and then one of the stream.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import field
 
 from jsctl.broker.assets.engine import Engine
+from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jsapi.live_view import ApiView
 from jsctl.broker.raft.types import Index
 from jsctl.broker.replication.group import RaftGroup
@@ -59,7 +63,35 @@ class Settling:
             raft = replica.group.raft
             if raft.applied < raft.last_index:
                 behind.append((replica.group, raft.last_index))
-        if behind and len(self.waiting) < WAITING_MAX:
+        if behind:
+            self._wait(behind, then)
+        else:
+            then()
+
+    def consumed(self, stream: StreamReplica, then: Callable[[], None]) -> None:
+        """Call `then` as soon as the stream's log has the removal of what is acknowledged by now;
+        at once if nothing is."""
+        consumers = [
+            one
+            for name in stream.watchers
+            if (one := self.view.consumer_replica(*stream.key, name)) and one.leader is not None
+        ]
+        if not stream.takes_away or not any(map(_has_more, consumers)):
+            then()
+            return
+
+        def taken() -> None:
+            behind = [(one.group, one.group.raft.last_index) for one in consumers]
+            self._wait(behind, applied)
+
+        def applied() -> None:
+            self._wait([], then)  # The stream has heard of it, and goes on before the next look.
+
+        self._wait([], taken)
+
+    def _wait(self, behind: list[tuple[RaftGroup, Index]], then: Callable[[], None]) -> None:
+        """Until the next look at least."""
+        if len(self.waiting) < WAITING_MAX:
             self.waiting.append(_Wait(then, behind, self.view.now_ns + WAIT_NS))
         else:
             then()
@@ -77,3 +109,9 @@ class Settling:
     def next_due_ns(self) -> int | None:
         """When the first one has waited long enough."""
         return min((one.until_ns for one in self.waiting), default=None)
+
+
+def _has_more(consumer: ConsumerReplica) -> bool:
+    """Whether something is acknowledged that it has not applied."""
+    raft = consumer.group.raft
+    return bool(consumer.acks.messages) or raft.applied < raft.last_index

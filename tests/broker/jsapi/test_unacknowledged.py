@@ -1,4 +1,4 @@
-"""What was published without an acknowledgement counts for who asks right behind it."""
+"""What was published, or acknowledged, without an answer counts for who asks right behind it."""
 
 import json
 from typing import Any
@@ -53,6 +53,31 @@ def test_an_info_counts_what_came_before_it_in_the_same_turn_and_is_being_stored
         cluster.wait(lambda: bool(client.messages), "it is answered")
         ((_, _, payload),) = client.messages
         assert counted(payload) == count
+        client.messages.clear()
+
+
+def test_an_info_of_a_work_queue_counts_what_was_acknowledged_before_it() -> None:
+    cluster = ClusterPlay()
+    queue = stream(replicas=1, retention="workqueue")
+    cluster["n1"].request_all("$JS.API.STREAM.CREATE.S", 1, **queue)
+    cluster["n1"].request_all("$JS.API.CONSUMER.DURABLE.CREATE.S.C", 1, **consumer())
+    server = cluster.leader(cluster.group_of("S", "C"))
+    client = server.connect("a")
+    client.subscribe("got")
+    for count in range(1, 4):
+        client.send(PUBLISH + PUBLISH + b"PUB $JS.API.CONSUMER.MSG.NEXT.S.C got 0\r\n\r\n")
+        cluster.wait(lambda: bool(client.messages), "it is delivered")
+        ((_, reply, _),) = client.messages
+        ack = reply.encode()
+        client.messages.clear()
+        server.disk_held = True
+        client.send(b"PUB %s 0\r\n\r\nPUB $JS.API.STREAM.INFO.S got 0\r\n\r\n" % ack)
+        cluster.run(0.1)
+        assert client.messages == [], "it is not stored yet"
+        server.release_disk()
+        cluster.wait(lambda: bool(client.messages), "it is answered")
+        ((_, _, payload),) = client.messages
+        assert counted(payload) == count, "one of two goes"
         client.messages.clear()
 
 
