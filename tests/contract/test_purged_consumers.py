@@ -89,6 +89,28 @@ async def test_where_a_consumer_stands(
     assert found == EXPECTED[filters, delivered, acked]
 
 
+@pytest.mark.parametrize("count", [0, 2])
+@pytest.mark.parametrize("pattern", [None, ">"])
+async def test_a_purge_beyond_the_last_message_is_where_the_stream_goes_on(
+    client: Client, js: JetStreamContext, fresh: str, count: int, pattern: str | None
+) -> None:
+    await js.add_stream(StreamConfig(name=fresh, subjects=[f"{fresh}.*"]))
+    await js.add_consumer(fresh, ConsumerConfig(durable_name="c", ack_policy=AckPolicy.EXPLICIT))
+    for _ in range(count):
+        await js.publish(f"{fresh}.a")
+    asked = {"seq": 9} | ({"filter": pattern} if pattern else {})
+    answer = await api(client, f"STREAM.PURGE.{fresh}", asked)
+    assert answer["purged"] == count
+    found = (await js.stream_info(fresh)).state
+    assert (found.messages, found.first_seq, found.last_seq) == (0, 9, 8)
+    info = await api(client, f"CONSUMER.INFO.{fresh}.c")
+    assert (info["delivered"]["stream_seq"], info["num_pending"]) == (8, 0)
+    assert (await js.publish(f"{fresh}.a")).seq == 9
+    pull = await Puller.open(client, fresh, "c")
+    await pull.ask(batch=1, expires=SECOND_NS)
+    assert (await pull.next()).metadata.sequence.stream == 9
+
+
 async def test_limits_that_become_interest_let_go_of_what_was_consumed(
     client: Client, js: JetStreamContext, fresh: str
 ) -> None:

@@ -260,7 +260,10 @@ def operated(random: Random, ask: Ask, name: str, prefix: str, config: Config) -
     """Something that changes what a consumer has before it."""
     what = random.choice(("purge", "delete", "update", "info", "reset", "pause", "info", "unpin"))
     if what == "purge":
-        ask(f"STREAM.PURGE.{name}", random.choice(({}, {"filter": f"{prefix}.a"}, {"keep": 1})))
+        purge = random.choice(({}, {"filter": f"{prefix}.a"}, {"keep": 1}))
+        ask(f"STREAM.PURGE.{name}", purge)
+        if "filter" in purge:
+            ask.forget_floors()
     elif what == "delete":
         ask(f"STREAM.MSG.DELETE.{name}", {"seq": random.randint(1, 6)})
     elif what == "update":

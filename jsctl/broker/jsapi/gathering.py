@@ -1,7 +1,8 @@
 """STREAM.LIST and CONSUMER.LIST: infos of many assets, asked of their leaders."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from jsctl.api.codec import DecodeError, dumps, loads
@@ -46,6 +47,8 @@ class Gathering:
     view: ApiView
     engine: Engine
     answer: Callable[[ApiRequest, bytes], None]
+    settled: Callable[[str, Iterable[str], Callable[[], None]], None]
+    """Calls back when these streams of an account have applied what they have."""
     open: dict[int, OpenGather] = field(default_factory=dict)
     """Lists that wait for other servers. Only changed here."""
     questions: list[tuple[str, GatherRequest]] = field(default_factory=list)
@@ -63,7 +66,10 @@ class Gathering:
         def finish(infos: dict[Asset, Info]) -> None:
             self.answer(gather.request, lists.finish(gather, infos))
 
-        self.collect(gather.request.account, gather.assets, finish, until_ns)
+        account, assets = gather.request.account, gather.assets
+        self.settled(
+            account, _streams(assets), partial(self.collect, account, assets, finish, until_ns)
+        )
 
     def collect(
         self,
@@ -124,12 +130,17 @@ class Gathering:
         """Tell those who asked."""
         asked, self.questions = self.questions, []
         for peer, request in asked:
-            infos = []
-            for stream, consumer in request.assets:
-                info = self.info(request.account, (stream, consumer))
-                if info is not None:
-                    infos.append((stream, consumer, dumps(info)))
-            self.engine.outbox.parcel(peer).gathered.append(GatherReply(request.token, infos))
+            self.settled(
+                request.account, _streams(request.assets), partial(self._tell, peer, request)
+            )
+
+    def _tell(self, peer: str, request: GatherRequest) -> None:
+        infos = []
+        for stream, consumer in request.assets:
+            info = self.info(request.account, (stream, consumer))
+            if info is not None:
+                infos.append((stream, consumer, dumps(info)))
+        self.engine.outbox.parcel(peer).gathered.append(GatherReply(request.token, infos))
 
     def told(self, reply: GatherReply) -> None:
         """Infos of another server."""
@@ -159,3 +170,7 @@ class Gathering:
     def next_due_ns(self) -> int | None:
         """When `tick` has something to do."""
         return min((open_.until_ns for open_ in self.open.values()), default=None)
+
+
+def _streams(assets: Iterable[Asset]) -> Iterable[str]:
+    return dict.fromkeys(stream for stream, _ in assets)

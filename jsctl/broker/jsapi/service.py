@@ -8,7 +8,7 @@ Decisions rest on reads that the group's leader had confirmed, so a leader that 
 not answer from the past.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from jsctl.api.errors import api_error
 from jsctl.broker import lazy
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.meta.group_file import META_GROUP
+from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.handlers.decisions import (
     AuditStream,
@@ -46,9 +47,11 @@ from jsctl.broker.jsapi.damaged_reads import DamagedReads
 from jsctl.broker.jsapi.farewells import Farewells
 from jsctl.broker.jsapi.forwarded import Forwarded, SentRequest
 from jsctl.broker.jsapi.gathering import Gathering
-from jsctl.broker.jsapi.held import LEADERLESS_NS, HeldRequest, Leaving
+from jsctl.broker.jsapi.held import HeldRequest
 from jsctl.broker.jsapi.live_view import ApiView
 from jsctl.broker.jsapi.placing import Placing
+from jsctl.broker.jsapi.settling import Settling
+from jsctl.broker.jsapi.step_downs import StepDowns
 from jsctl.broker.peers.items import Answered, Forward, ForwardReply, Returned
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.sessions.last_line import LastLine
@@ -67,8 +70,6 @@ else:
 GATHERED_NS = 4_000_000_000
 """What others did not tell so long after a request came in is told as missing."""
 RETRY_NS = 50_000_000
-LEAVING_NS = 10_000_000
-"""How soon it is looked again whether a leader is gone that steps down."""
 HOPS_MAX = 4
 """Servers that may pass on a request whose leader changes while it is under way."""
 HELD_MAX = 10_000
@@ -86,8 +87,10 @@ class ApiService:
     """Told of each answer that this server decided on."""
     line: LastLine | None = None
     """None: a bug in a handler goes up to the caller, for tests that look for them."""
+    settling: Settling = field(init=False)
     gathering: Gathering = field(init=False)
     farewells: Farewells = field(init=False)
+    step_downs: StepDowns = field(init=False)
     archives: Archives = field(init=False)
     forwarded: Forwarded = field(init=False)
     """Requests that came in here."""
@@ -97,14 +100,15 @@ class ApiService:
     _damaged: DamagedReads = field(init=False)
     _held: list[HeldRequest] = field(default_factory=list)
     _reading: dict[int, HeldRequest] = field(default_factory=dict)
-    _leaving: list[Leaving] = field(default_factory=list)
     _next_token: int = 1
     _retry_due_ns: int = 0
 
     def __post_init__(self) -> None:
         self._placing = Placing(self.view)
         self._damaged = DamagedReads(self.engine.context)
-        self.gathering = Gathering(self.view, self.engine, self.answer)
+        self.settling = Settling(self.view, self.engine)
+        self.gathering = Gathering(self.view, self.engine, self.answer, self.settling.behind)
+        self.step_downs = StepDowns(self.view, self.engine, self.answer)
         liveness = self.engine.cluster.liveness
         self.forwarded = Forwarded(self._boot_of, liveness.is_up)
         self.passed_on = Forwarded(self._boot_of, liveness.is_up)
@@ -249,13 +253,7 @@ class ApiService:
         for sent in self.passed_on.unanswered(now_ns):
             self.give_back(sent.request, untouched=False)
         self._damaged.tick()
-        if self._leaving:
-            leaving, self._leaving = self._leaving, []
-            for left in leaving:
-                if left.is_over(now_ns):
-                    self.answer(left.request, left.reply)
-                else:
-                    self._leaving.append(left)
+        self.step_downs.tick()
         if not self._held or now_ns < self._retry_due_ns:
             return
         self._retry_due_ns = now_ns + RETRY_NS
@@ -266,12 +264,22 @@ class ApiService:
     @property
     def expecting(self) -> bool:
         """Whether a request waits for something else than its entry."""
-        some = self._held or self._leaving or self._damaged.waiting or self.archives.under_way
-        return bool(some or self.gathering.open or self.farewells.open)
+        return any(
+            (
+                self._held,
+                self.step_downs.waiting,
+                self._damaged.waiting,
+                self.archives.under_way,
+                self.gathering.open,
+                self.farewells.open,
+            )
+        )
 
     def next_due_ns(self) -> int | None:
         """When `retry` or a gathering has something to do."""
         due = [
+            self.settling.next_due_ns(),
+            self.step_downs.next_due_ns(),
             self.gathering.next_due_ns(),
             self.farewells.next_due_ns(),
             self._damaged.next_due_ns(),
@@ -279,24 +287,37 @@ class ApiService:
         ]
         if self._held:
             due.append(self._retry_due_ns)
-        if self._leaving:
-            due.append(self.view.now_ns + LEAVING_NS)
         return min((at for at in due if at is not None), default=None)
 
     # Deciding, at the leader
 
     def _confirm(self, group: RaftGroup, held: HeldRequest) -> None:
+        unit, read = group.unit, partial(self._read, group, held)
+        if isinstance(unit, ConsumerReplica):
+            made = unit.assignment
+            self.settling.behind(made.account, (made.stream,), read)
+        elif isinstance(unit, StreamReplica) and b".STREAM.INFO." in held.request.subject:
+            self.settling.consumed(unit, read)
+        else:
+            read()
+
+    def _read(self, group: RaftGroup, held: HeldRequest) -> None:
         if len(self._reading) >= HELD_MAX:
             return
-        token = self._next_token = self._next_token + 1
-        self._reading[token] = held
         unit = group.unit
         if isinstance(unit, StreamReplica) and unit.leading is not None:
             # Who published without an acknowledgement, and flushed, is to see that counted.
             unit.leading.admit()
+        token = self._next_token = self._next_token + 1
+        self._reading[token] = held
         self.engine.groups.read(group, token, settled=group.name != META_GROUP)
 
-    def confirmed(self) -> bool:
+    def go_on(self) -> bool:
+        """Answer what waited for groups that have come so far; whether there was anything."""
+        some = bool(self.engine.reads) and self._confirmed()
+        return (bool(self.settling.waiting) and self.settling.look()) or some
+
+    def _confirmed(self) -> bool:
         """Decide on the requests whose reads were confirmed; whether there were any."""
         reads, self.engine.reads = self.engine.reads, []
         for token, good in reads:
@@ -380,7 +401,7 @@ class ApiService:
             case ProposeGroup():
                 self._propose_group(held, decision)
             case StepDown():
-                self._step_down(held.request, decision)
+                self.step_downs.begin(held.request, decision)
             case Rescue():
                 self.answer(held.request, rescuing.lower_quorum(self.engine, decision))
 
@@ -434,18 +455,6 @@ class ApiService:
             made = replica.leading.direct.add(decision.config)
             body = sourcing_consumers.created(self.view, made.consumer, made.leader)
             self.answer(held.request, body, decision.headers)
-
-    def _step_down(self, request: ApiRequest, decision: StepDown) -> None:
-        """Whoever asks next finds another leader, unless nobody can take over."""
-        group = self.engine.groups.by_name.get(decision.group)
-        candidates: Sequence[str | None] = decision.candidates or [None]
-        if group is None or not any(group.raft.transfer(peer) for peer in candidates):
-            self.answer(request, decision.reply)
-            return
-        self.engine.groups.touch(group)
-        until_ns = self.view.now_ns + LEADERLESS_NS
-        left = Leaving(group, group.led_term, request, decision.reply, until_ns)
-        self._leaving.append(left)
 
     # Answers
 

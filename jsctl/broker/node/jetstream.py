@@ -235,7 +235,7 @@ class JetStream:
     def work(self, collect: Callable[[], None]) -> None:
         """All that groups and assets can do now. `collect` takes what comes of it, in between."""
         self.engine.run(collect)
-        while self.engine.reads and self.api.confirmed():
+        while self.api.go_on():
             self.engine.run(collect)
         if self.api.gathering.questions:
             self.api.gathering.reply()

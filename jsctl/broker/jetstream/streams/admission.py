@@ -25,6 +25,8 @@ from jsctl.broker.jetstream.config_texts import STREAMS
 from jsctl.broker.jetstream.streams.absent import is_ingest
 from jsctl.broker.jetstream.streams.checks import HEADER_BYTES_MAX, Checks, Part, Taken
 from jsctl.broker.jetstream.streams.entries import (
+    ALL_SUBJECTS,
+    SKIPPED_TO_MAX,
     encode_begin,
     encode_config,
     encode_delete,
@@ -380,8 +382,12 @@ class StreamLeader:
     # Other entries, made by the leader so that bounds are fixed.
 
     def purge(self, subject_filter: bytes, up_to: int, keep: int) -> bytes:
-        """A PURGE entry; `up_to` 0 means everything admitted so far."""
+        """A PURGE entry; `up_to` 0 means everything admitted so far. A purge of all subjects up to
+        a sequence above it has the stream go on behind that one."""
         bound = self.next_seq - 1
+        if subject_filter in ALL_SUBJECTS and bound < up_to <= SKIPPED_TO_MAX:
+            self._sequencer.next_seq = up_to + 1
+            bound = up_to
         return encode_purge(subject_filter, min(up_to, bound) if up_to else bound, keep)
 
     def delete(self, seq: int, erase: bool) -> bytes:

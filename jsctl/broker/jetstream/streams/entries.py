@@ -41,6 +41,10 @@ from jsctl.dataclass import dataclass
 Changes = Mapping[int, int]
 """Sequence of a schedule -> when it is due, in ns, from 1 on. 0: it is over, -1: and its message is
 to go."""
+ALL_SUBJECTS: Final = (b"", b">")
+"""What a purge of everything names."""
+SKIPPED_TO_MAX: Final = 1 << 62
+"""A purge lets a stream go on behind a sequence up to this one; nobody stores what is left."""
 
 
 class StreamEntryKind(IntEnum):
@@ -121,7 +125,8 @@ class RemoveMessages:
 class Purge:
     """Remove messages at or below `up_to` that match `filter` (empty: all).
 
-    `keep` newest matching ones stay (0: none).
+    `keep` newest matching ones stay (0: none). A stream of which all is purged, up to a sequence
+    that it has not given yet, goes on behind that one.
     """
 
     filter: bytes

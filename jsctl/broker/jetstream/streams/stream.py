@@ -27,6 +27,7 @@ from jsctl.broker.jetstream.streams.batch_marks import (
 )
 from jsctl.broker.jetstream.streams.dedupe import Dedupe
 from jsctl.broker.jetstream.streams.entries import (
+    ALL_SUBJECTS,
     Begin,
     Config,
     Delete,
@@ -298,6 +299,8 @@ class Stream:
     def _purge(self, index: int, entry: Purge) -> int:
         filters = Filters((entry.filter,)) if entry.filter else None
         count = self.store.purge(filters, entry.up_to + 1, entry.keep, index)
+        if entry.filter in ALL_SUBJECTS and not entry.keep:
+            self._begin(index, entry.up_to + 1)
         self._trim()
         if self.schedules is not None:
             self.schedules.sweep(entry.filter, self.store.is_live)

@@ -30,3 +30,15 @@ def test_messages_that_left_before_do_not_hold_the_floor_down(state: ConsumerSta
 def test_what_was_never_delivered_is_not_acknowledged(state: ConsumerState) -> None:
     state.ack_all(9, 9, 200)
     assert (list(state.pending), state.floor_stream, state.floor_seq) == ([], 8, 4)
+
+
+def test_behind_a_purge_the_floor_follows_what_is_waited_for(state: ConsumerState) -> None:
+    """The purge took what was delivered last: docs/differences.md."""
+    state.move(0, [8])
+    assert (list(state.pending), state.floor_stream, state.floor_seq) == ([2, 4, 6], 0, 4)
+    state.ack([4], 200)
+    assert state.floor_stream == 0
+    state.ack([2], 200)
+    assert (state.floor_stream, state.floor_seq) == (5, 2)
+    state.ack([6], 200)
+    assert (list(state.pending), state.floor_stream, state.floor_seq) == ([], 8, 4)

@@ -12,6 +12,7 @@ from jsctl.api.errors import api_error
 from jsctl.api.stream import StreamConfig, SubjectTransform
 from jsctl.api.words import Discard, Retention
 from jsctl.broker.jetstream.streams.admission import StreamLeader
+from jsctl.broker.jetstream.streams.entries import SKIPPED_TO_MAX
 from jsctl.broker.jetstream.streams.pub_acks import Acks
 from jsctl.broker.jetstream.streams.sequencer import Admitted
 from jsctl.broker.store.record import Publish
@@ -337,6 +338,28 @@ def test_entries_with_bounds_made_by_the_leader() -> None:
     rig.propose(Admitted([rig.leader.remove([3])], [Acks()]))
     rig.settle()
     assert rig.seqs() == []
+
+
+@pytest.mark.parametrize("pattern", [b"", b">"])
+def test_a_purge_beyond_the_last_message_is_where_the_stream_goes_on(pattern: bytes) -> None:
+    rig = Rig()
+    rig.publish((b"s.a", ""))
+    rig.propose(Admitted([rig.leader.purge(pattern, 8, 0)], [Acks()]))
+    rig.publish((b"s.a", ""))
+    rig.settle()
+    assert rig.seqs() == [9]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "up_to"), [(b"s.a", 8), (b"", 0), (b"", 1), (b"", SKIPPED_TO_MAX + 1)]
+)
+def test_other_purges_take_no_sequences(pattern: bytes, up_to: int) -> None:
+    rig = Rig()
+    rig.publish((b"s.a", ""))
+    rig.propose(Admitted([rig.leader.purge(pattern, up_to, 0)], [Acks()]))
+    rig.publish((b"s.a", ""))
+    rig.settle()
+    assert rig.seqs() == [2]
 
 
 def test_too_much_in_flight_is_refused() -> None:
