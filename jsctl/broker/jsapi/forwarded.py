@@ -92,7 +92,7 @@ class Forwarded:
     def ask_again(self, sent: SentRequest, now_ns: int) -> None:
         """A question goes on its way for another time, and waits here meanwhile."""
         _keep(self._asked_again, (sent.request.account, sent.request.reply))
-        self.sent(sent.request, "", now_ns, sent.asked_ns)
+        self.sent(sent.request, "", now_ns, sent.asked_ns, only_asks=True)
 
     def waits(self, request: ApiRequest) -> bool:
         """Whether a request has no answer yet."""

@@ -192,3 +192,14 @@ def test_a_question_that_several_decide_on_has_one_answer() -> None:
     assert not open_.waits(lost.request) and not open_.answered_here("A", b"r")
     open_.anew(request(2))
     assert open_.answered_here("A", b"r"), "he asks something else"
+
+
+def test_a_question_that_is_given_back_while_it_waits_here_is_still_one() -> None:
+    open_ = Forwarded(lambda peer: 1, lambda peer: False)
+    open_.sent(request(1), "p", 0, 0, only_asks=True)
+    (lost,) = open_.unanswered(LOOK_NS)
+    open_.ask_again(lost, LOOK_NS)
+    back = open_.returned("A", b"r", b"1")
+    assert back is not None and back.only_asks, "so it is asked again"
+    open_.ask_again(back, LOOK_NS)
+    assert open_.answered_here("A", b"r") and not open_.answered_here("A", b"r")
