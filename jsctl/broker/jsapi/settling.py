@@ -71,12 +71,10 @@ class Settling:
     def consumed(self, stream: StreamReplica, then: Callable[[], None]) -> None:
         """Call `then` as soon as the stream's log has the removal of what is acknowledged by now;
         at once if nothing is."""
-        if not stream.takes_away:
-            then()
-            return
+        names = stream.watchers if stream.takes_away else ()
         consumers = [
             one
-            for name in stream.watchers
+            for name in names
             if (one := self.view.consumer_replica(*stream.key, name)) and one.leader is not None
         ]
         if not any(map(_has_more, consumers)):

@@ -134,6 +134,8 @@ class ConsumerDelivery:
 
     def stored(self, subjects: Sequence[bytes]) -> None:
         """The stream took messages with these subjects."""
+        if self.cursor + len(subjects) > self.store.last_seq + 1:
+            self.forget_count()  # It stands beyond the end: some of them are not for it.
         if self._pending is not None:
             filters = self.consumer.filters
             count = len(subjects) if filters.is_all else sum(map(filters.match, subjects))

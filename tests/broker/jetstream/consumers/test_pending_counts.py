@@ -121,6 +121,24 @@ def test_the_count_that_is_kept_is_the_one_that_is_counted(
         life.deliver(wanted)
 
 
+@pytest.mark.parametrize("filters", [(), ("k.a",)])
+def test_what_is_stored_below_where_it_stands_does_not_count(filters: tuple[str, ...]) -> None:
+    """A reset may put it beyond the end of the stream."""
+    life = Life(filters, "all")
+    life.begin()
+    assert life.delivery is not None
+    life.delivery.cursor = 5
+    for stored, expected in ((2, 0), (2, 0), (1, 1), (2, 3)):
+        life.change([b"k.a"] * stored, "", 0)
+        assert life.delivery.num_pending == expected
+    life.delivery.cursor = 10
+    life.delivery.forget_count()
+    for stored, expected in ((1, 0), (4, 3)):
+        assert life.delivery.num_pending == 0
+        life.change([b"k.a"] * stored, "", 0)
+        assert life.delivery.num_pending == expected
+
+
 @pytest.mark.parametrize("policy", ["all", "last_per_subject", "new"])
 def test_a_bucket_is_not_counted_again_with_every_put(
     policy: str, monkeypatch: pytest.MonkeyPatch
