@@ -65,8 +65,7 @@ def main(arguments: Sequence[str] | None = None, hints: Hints = lambda _words: (
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words and (raw := _raw_entry(words[0])) is not None:
         return _run_raw(raw, words[1:])
-    flags: dict[str, str] = {}
-    given = tuple(words)
+    flags, given = dict[str, str](), tuple(words)
     try:
         flags, words = _hoisted(words)
         return _dispatch(flags, words)
@@ -87,15 +86,32 @@ def main(arguments: Sequence[str] | None = None, hints: Hints = lambda _words: (
 def _hoisted(words: list[str]) -> tuple[dict[str, str], list[str]]:
     """As `hoist`, of words with those of `@file` in their place; errors come with their page."""
     if any(word.startswith("@") for word in words):
-        from jsctl.commands.toolkit.grammar.files import expanded
+        from jsctl.commands.toolkit.grammar.files import NoFile, expanded
 
-        words = expanded(words)
+        try:
+            words = expanded(words)
+        except NoFile as error:
+            raise _of_flag(list(error.before), error) from None
     rest: list[str] = []
     try:
         return hoist(words, rest)
     except UsageError as error:
-        named = takewhile(lambda word: not word.startswith("-"), rest)
-        raise _paged(error, walk(list(named))) from None
+        named = [*takewhile(lambda word: not word.startswith("-"), rest)]
+        raise _paged(error, walk(named)) from None
+
+
+def _of_flag(words: list[str], error: UsageError) -> UsageError:
+    """The error instead of that of a file, where a flag before it is none or needs a value."""
+    from jsctl.commands.toolkit.grammar.parser import parse
+
+    found = walk(_hoisted(words)[1])
+    try:
+        if isinstance(found.node, Command):
+            parse(found.node, found.inherited, found.words)
+    except UsageError as wrong:
+        if str(wrong).endswith(f"flag '{words[-1]}'"):
+            return _WithHelp(str(wrong), help_of(found, full=False), hints=error.hints)
+    return error
 
 
 def hoist(words: Sequence[str], rest: list[str] | None = None) -> tuple[dict[str, str], list[str]]:
