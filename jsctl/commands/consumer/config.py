@@ -5,7 +5,6 @@ from pathlib import Path
 
 from jsctl.api.codec import wire_of
 from jsctl.api.consumer import ConsumerConfig
-from jsctl.api.errors import ApiError
 from jsctl.api.times import format_duration, format_time, parse_duration
 from jsctl.api.words import AckPolicy, DeliverPolicy, PriorityPolicy
 from jsctl.client.manager import without_server_metadata
@@ -17,11 +16,12 @@ from jsctl.commands.toolkit.assets.config_flags import (
     differences,
     value_of,
 )
+from jsctl.commands.toolkit.assets.failing import told_as
 from jsctl.commands.toolkit.assets.picking import TO_LOOK_IN, check_name, consumer_of, pick_stream
 from jsctl.commands.toolkit.grammar.values import is_count
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.files import save
-from jsctl.errors import RequestFailed, UsageError
+from jsctl.errors import UsageError
 
 LINEAR = "linear"
 NOT_CREATED = "Consumer creation failed"
@@ -50,12 +50,10 @@ async def add(call: Call) -> None:
 
             save(Path(call.text("output")), as_json(shown))
             return
-        try:
+        with told_as(NOT_CREATED):
             info = await manager.create_consumer(
                 stream, config, action="", level=required_level(config)
             )
-        except ApiError as error:
-            raise RequestFailed(error, prefix=NOT_CREATED) from None
     show_consumer(call, info)
 
 
@@ -326,10 +324,8 @@ async def copy(call: Call) -> None:
     async with call.manager() as manager:
         stream = check_name(call.text("stream"), "stream")
         wanted = check_name(call.text("source"), "consumer")
-        try:
+        with told_as("could not load source Consumer"):
             source = await manager.consumer_info(stream, wanted)
-        except ApiError as error:
-            raise RequestFailed(error, prefix="could not load source Consumer") from None
         old = source.config or ConsumerConfig()
         name = check_name(call.text("destination"), "consumer", about=NOT_CREATED)
         config = replace(old, name=name, metadata=without_server_metadata(old.metadata))
@@ -338,8 +334,6 @@ async def copy(call: Call) -> None:
         if call.flag("pull"):
             config = replace(config, deliver_subject="", idle_heartbeat=0, flow_control=False)
         check_config(config)
-        try:
+        with told_as(NOT_CREATED):
             info = await manager.create_consumer(stream, config, level=required_level(config))
-        except ApiError as error:
-            raise RequestFailed(error, prefix=NOT_CREATED) from None
     show_consumer(call, info)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from jsctl.api.cluster import ClusterInfo, Placement
 from jsctl.api.codec import decode, wire_of
-from jsctl.api.errors import ApiError
 from jsctl.api.stream import (
     ConsumerLimits,
     Republish,
@@ -26,12 +25,13 @@ from jsctl.commands.toolkit.assets.config_flags import (
     differences,
     value_of,
 )
+from jsctl.commands.toolkit.assets.failing import told_as
 from jsctl.commands.toolkit.assets.picking import check_name, stream_of
 from jsctl.commands.toolkit.grammar.values import parse_age
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.files import save
 from jsctl.dataclass import dataclass
-from jsctl.errors import RequestFailed, UsageError
+from jsctl.errors import JsctlError, UsageError
 from jsctl.render.humanize import duration
 
 if TYPE_CHECKING:
@@ -90,17 +90,15 @@ _UNLIMITED = StreamConfig(
 
 async def add(call: Call) -> None:
     """Create a stream."""
+    alone = call.flag("validate") or call.given("output")
     async with call.manager(NOT_CREATED) as manager:
         if call.given("config"):
             config = _from_file(call)
         else:
-            try:
-                limits = (await manager.account_info()).limits
-            except ApiError as error:
-                raise RequestFailed(error, prefix=NOT_CREATED) from None
-            config = _asked(call, bytes_required=limits.max_bytes_required)
+            required = await _bytes_required(manager, sure=not alone)
+            config = _asked(call, bytes_required=required)
         check_config(config)
-        if call.flag("validate") or call.given("output"):
+        if alone:
             _check_alone(config)
         if call.flag("validate"):
             call.output.json(config)
@@ -112,12 +110,21 @@ async def add(call: Call) -> None:
         if call.given("output"):
             _save(call.text("output"), config)
             return
-        try:
+        with told_as(NOT_CREATED):
             info = await manager.create_stream(config, level=required_level(config))
-        except ApiError as error:
-            raise RequestFailed(error, prefix=NOT_CREATED) from None
     _say(call, f"Stream {config.name} was created\n")
     show_stream(call, info)
+
+
+async def _bytes_required(manager: "Manager", *, sure: bool) -> bool:
+    """Whether streams of the account need a limit. Where none is made, nobody has to answer."""
+    try:
+        with told_as(NOT_CREATED):
+            return (await manager.account_info()).limits.max_bytes_required
+    except JsctlError:
+        if sure:
+            raise
+    return False
 
 
 def _say(call: Call, sentence: str) -> None:
@@ -358,10 +365,8 @@ async def edit(call: Call) -> int | None:
 async def _updated(call: Call, manager: "Manager", config: StreamConfig) -> StreamInfo:
     """Updates; with `--wait` returns when the replicas have caught up."""
     name = config.name
-    try:
+    with told_as(f"could not edit Stream {name}"):
         info = await manager.update_stream(config, level=required_level(config))
-    except ApiError as error:
-        raise RequestFailed(error, prefix=f"could not edit Stream {name}") from None
     if not call.given("wait"):
         return info
     # Not at the top: the flags of this module are shown by help, and these load more than it.
