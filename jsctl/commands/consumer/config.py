@@ -26,6 +26,7 @@ from jsctl.errors import UsageError
 LINEAR = "linear"
 NOT_CREATED = "Consumer creation failed"
 MILLISECOND_NS = 1_000_000
+REPLICAS_MAX = 5
 _SKIP = ("filter", "sample", "wait", "max-pending")
 _GROUPS = (
     ("pinned-groups", PriorityPolicy.PINNED_CLIENT, 2),
@@ -43,11 +44,13 @@ async def add(call: Call) -> None:
         shown = replace(config, name="") if config.durable_name else config
         if call.flag("validate"):
             call.output.json(shown)
+            _check_alone(config)
             call.output.print("\nConfiguration is a valid Consumer")
             return
         if call.given("output"):
             from jsctl.render.formats import as_json
 
+            _check_alone(config)
             save(Path(call.text("output")), as_json(shown))
             return
         with told_as(NOT_CREATED):
@@ -287,6 +290,17 @@ def check_config(config: ConsumerConfig) -> None:
         raise UsageError("rate limits are only possible on Push consumers")
     if config.idle_heartbeat and not config.deliver_subject:
         raise UsageError("pull subscribers does not support idle heartbeats")
+
+
+def _check_alone(config: ConsumerConfig) -> None:
+    """What a server would say of numbers that none is to see; raises UsageError."""
+    found = config.num_replicas
+    wrong = f"/num_replicas: must be <= {REPLICAS_MAX} but found {found}"
+    if found <= REPLICAS_MAX:
+        found = config.max_waiting
+        wrong = f"/max_waiting: must be >= 0 but found {found}" if found < 0 else ""
+    if wrong:
+        raise UsageError(f"Validation Failed: {wrong}")
 
 
 async def edit(call: Call) -> int | None:

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 DUPLICATE_WINDOW = "2m0s"
 BYTES_WHEN_REQUIRED = "256MB"
 NOT_CREATED = "could not create Stream"
+INVALID = "configuration validation failed"
+REPLICAS_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +99,10 @@ async def add(call: Call) -> None:
         else:
             required = await _bytes_required(manager, sure=not alone)
             config = _asked(call, bytes_required=required)
-        check_config(config)
         if alone:
-            _check_alone(config)
+            _check_alone(call, config)
+        check_config(config)
         if call.flag("validate"):
-            call.output.json(config)
             call.output.print(
                 "\nConfiguration is a valid Stream matching "
                 "io.nats.jetstream.api.v1.stream_configuration"
@@ -314,21 +315,45 @@ def required_level(config: StreamConfig) -> int:
 
 
 def check_config(config: StreamConfig) -> None:
-    """What no server accepts; raises UsageError."""
+    """What no server makes; raises UsageError."""
+    _check_meaning(config)
+    if wrong := _wrong_limit(config):
+        raise UsageError(f"{NOT_CREATED}: {INVALID}: {wrong}")
+
+
+def _check_meaning(config: StreamConfig) -> None:
     if config.mirror is not None and config.subjects:
         raise UsageError("mirrors cannot listen for messages on subjects")
     if config.num_replicas < 1:
         raise UsageError("replicas should be >= 1")
+
+
+def _wrong_limit(config: StreamConfig) -> str:
+    """What is wrong with a number of a new stream; empty if nothing is."""
+    if config.num_replicas > REPLICAS_MAX:
+        return f"/num_replicas: must be <= {REPLICAS_MAX} but found {config.num_replicas}"
+    return _wrong_number(config)
+
+
+def _wrong_number(config: StreamConfig) -> str:
     for limit in ("max_msgs", "max_msgs_per_subject", "max_bytes", "max_consumers"):
         if (found := getattr(config, limit)) < -1:
-            what = f"configuration validation failed: /{limit}: must be >= -1 but found {found}"
-            raise UsageError(f"{NOT_CREATED}: {what}")
+            return f"/{limit}: must be >= -1 but found {found}"
+    return ""
 
 
-def _check_alone(config: StreamConfig) -> None:
-    """What a server would say of a configuration that none is to see."""
+def _check_alone(call: Call, config: StreamConfig) -> None:
+    """What a server would say of a configuration that none is to see; it is shown before."""
+    _check_meaning(config)
+    if call.flag("validate"):
+        call.output.json(config)
+    if wrong := _wrong_limit(config):
+        raise UsageError(f"Validation Failed: {wrong}")
     if ">" in config.subjects and not config.no_ack:
-        raise UsageError("a stream on subject > needs --no-ack")
+        raise UsageError(
+            "Validation Failed: subjects cannot be '>' when acknowledgement is enabled",
+            hints=("--no-ack turns it off",),
+        )
 
 
 async def edit(call: Call) -> int | None:
@@ -343,7 +368,9 @@ async def edit(call: Call) -> int | None:
             what = f"could not create new configuration for Stream {old.name}"
             new = edited(call, new, StreamConfig, what)
         new = with_flags(call, new)
-        check_config(new)
+        _check_meaning(new)
+        if wrong := _wrong_number(new):
+            raise UsageError(f"could not edit Stream {old.name}: {INVALID}: {wrong}")
         lines = differences(old, new)
         if not lines:
             call.output.say("No difference in configuration")
