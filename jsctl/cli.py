@@ -7,7 +7,7 @@ parser at all. Commands raise; this is the one place that prints errors and deci
 
 import os
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from itertools import takewhile
@@ -31,8 +31,6 @@ from jsctl.settings import GLOBAL_FLAGS, GlobalFlag, Settings, load
 PROGRAM = "jsctl"
 FORMATS = next(flag for flag in GLOBAL_FLAGS if flag.name == "render").choices
 INTERRUPTED = 130
-TOLD_AGAIN_S = 2.0
-"""How long a command has at least to end after an interrupt, its cleaning up included."""
 HINTS_MAX = 3
 _FLAGS = {name: flag for flag in GLOBAL_FLAGS for name in (flag.name, *flag.aliases)}
 _SHORT = {flag.short: flag for flag in GLOBAL_FLAGS if flag.short}
@@ -65,8 +63,7 @@ def main(arguments: Sequence[str] | None = None, hints: Hints = lambda _words: (
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words and (raw := _raw_entry(words[0])) is not None:
         return _run_raw(raw, words[1:])
-    flags: dict[str, str] = {}
-    given = tuple(words)
+    flags, given = dict[str, str](), tuple(words)
     try:
         flags, words = _hoisted(words)
         return _dispatch(flags, words)
@@ -87,15 +84,32 @@ def main(arguments: Sequence[str] | None = None, hints: Hints = lambda _words: (
 def _hoisted(words: list[str]) -> tuple[dict[str, str], list[str]]:
     """As `hoist`, of words with those of `@file` in their place; errors come with their page."""
     if any(word.startswith("@") for word in words):
-        from jsctl.commands.toolkit.grammar.files import expanded
+        from jsctl.commands.toolkit.grammar.files import NoFile, expanded
 
-        words = expanded(words)
+        try:
+            words = expanded(words)
+        except NoFile as error:
+            raise _of_flag(list(error.before), error) from None
     rest: list[str] = []
     try:
         return hoist(words, rest)
     except UsageError as error:
-        named = takewhile(lambda word: not word.startswith("-"), rest)
-        raise _paged(error, walk(list(named))) from None
+        named = [*takewhile(lambda word: not word.startswith("-"), rest)]
+        raise _paged(error, walk(named)) from None
+
+
+def _of_flag(words: list[str], error: UsageError) -> UsageError:
+    """The error instead of that of a file, where a flag before it is none or needs a value."""
+    from jsctl.commands.toolkit.grammar.parser import parse
+
+    found = walk(_hoisted(words)[1])
+    try:
+        if isinstance(found.node, Command):
+            parse(found.node, found.inherited, found.words)
+    except UsageError as wrong:
+        if str(wrong).endswith(f"flag '{words[-1]}'"):
+            return _WithHelp(str(wrong), help_of(found, full=False), hints=error.hints)
+    return error
 
 
 def hoist(words: Sequence[str], rest: list[str] | None = None) -> tuple[dict[str, str], list[str]]:
@@ -378,6 +392,7 @@ def _run(found: Found, command: Command, flags: dict[str, str]) -> int:
         delegate(found.path[1:], found.words, flags, os.environ)
         return 0
     from jsctl.commands.toolkit.invocation.call import Call, function_of
+    from jsctl.commands.toolkit.invocation.finishing import finished
     from jsctl.commands.toolkit.invocation.output import make_output
     from jsctl.commands.toolkit.invocation.prompts import Prompts
 
@@ -406,39 +421,6 @@ def _paged(error: UsageError, found: Found) -> UsageError:
     if not error.show_help:
         return error
     return _WithHelp(str(error), help_of(found, full=False), hints=error.hints)
-
-
-def finished(running: "Awaitable[int | None]") -> int | None:
-    """What it comes to; one that an interrupt keeps from beginning is ended all the same."""
-    try:
-        import asyncio
-
-        return asyncio.run(_awaited(running))
-    finally:
-        if isinstance(running, Coroutine):
-            running.close()
-
-
-async def _awaited(running: "Awaitable[int | None]") -> int | None:
-    """What it comes to. An interrupt is told again until it ends: below Python 3.12 `wait_for`
-    forgets one that comes with what it waits for, and a command would go on for ever."""
-    import asyncio
-
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    assert task is not None
-    timer = loop.call_later(TOLD_AGAIN_S, lambda: look(0))
-
-    def look(before: int) -> None:
-        nonlocal timer
-        if before and task.cancelling():
-            task.uncancel()  # Who counts finds the one interrupt that there was.
-            task.cancel()
-        timer = loop.call_later(TOLD_AGAIN_S, look, task.cancelling())
-
-    try:
-        return await running
-    finally:
-        timer.cancel()
 
 
 def _as_document(flags: dict[str, str]) -> bool:

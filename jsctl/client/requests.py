@@ -150,20 +150,20 @@ class Requester:
                 refusals.no_inbox = error
             raise
         except foreign_errors() as error:
-            raise self._explained(translate(error)) from error
+            raise self._explained(translate(error), subject) from error
         if self._log is not None:
             text = message.data.decode("utf-8", "replace")
             self._log(f"<<< {subject}\n{text}\n")
         return message
 
-    def _explained(self, error: JsctlError) -> JsctlError:
+    def _explained(self, error: JsctlError, subject: str) -> JsctlError:
         if not isinstance(error, Unreachable):
             return error
         if "no responders" in str(error):
-            return Unreachable(
-                str(error),
-                hints=("JetStream is not enabled on this server, or not for this account",),
-            )
+            why = "JetStream is not enabled on this server, or not for this account"
+            if "" in subject.split("."):  # of a filter; names are looked at before
+                why = f'nobody answers "{subject}", as a part of it is empty'
+            return Unreachable(str(error), hints=(why,))
         where = shown_urls(self.settings.urls)
         return Unreachable(
             "context deadline exceeded",

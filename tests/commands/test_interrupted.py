@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from jsctl.cli import finished, main
+from jsctl.cli import main
+from jsctl.commands.toolkit.invocation import finishing
+from jsctl.commands.toolkit.invocation.finishing import finished
 from jsctl.testing import Broker, BrokerFactory, RealServer
 from tests.support.command_line import FOREIGN
 from tests.support.waiting import wait_for
@@ -332,7 +334,7 @@ def test_one_that_comes_while_the_program_is_loaded_ends_it_too(
 
 
 def test_an_interrupt_that_was_forgotten_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jsctl.cli.TOLD_AGAIN_S", 0.01)
+    monkeypatch.setattr(finishing, "TOLD_AGAIN_S", 0.01)
 
     async def forgetful() -> int | None:
         signal.raise_signal(signal.SIGINT)
@@ -353,3 +355,23 @@ def test_what_a_command_makes_of_an_interrupt_counts() -> None:
         return 3
 
     assert finished(reported()) == 3
+
+
+def test_one_that_comes_right_behind_another_is_the_same(capfd: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    tidied: list[str] = []
+
+    async def tidy() -> int | None:
+        signal.raise_signal(signal.SIGINT)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            signal.raise_signal(signal.SIGINT)
+            tidied.append("all")
+        return None
+
+    with pytest.raises(KeyboardInterrupt):
+        finished(tidy())
+    assert tidied == ["all"]
+    assert signal.getsignal(signal.SIGINT) is before
+    assert capfd.readouterr() == ("", "")

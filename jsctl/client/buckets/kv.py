@@ -85,6 +85,11 @@ def valid_bucket(name: str) -> bool:
     return _BUCKET.fullmatch(name) is not None
 
 
+def valid_key(name: str) -> bool:
+    """Whether a value can be kept under that name."""
+    return _KEY.fullmatch(name) is not None and name.strip(".") == name
+
+
 def check_bucket(name: str) -> str:
     """The name if a bucket can have it; raises UsageError."""
     if not valid_bucket(name):

@@ -11,9 +11,10 @@ from jsctl.client.buckets.kv import PREFIX, check_bucket, delete_bucket, fresh_b
 from jsctl.client.manager import Manager
 from jsctl.client.worded import library_words, worded
 from jsctl.commands.bench.kinds import Benchmark
+from jsctl.commands.toolkit.assets.failing import told_as
 from jsctl.commands.toolkit.assets.picking import check_name
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import JsctlError, RequestFailed, UsageError, prefixed
+from jsctl.errors import JsctlError, Unreachable, UsageError, prefixed
 
 STREAM_NOT_FOUND, CONSUMER_NOT_FOUND, INVALID_CONFIG = 10059, 10014, 10052
 BATCHES = (Benchmark.JS_ATOMIC, Benchmark.JS_FAST)
@@ -58,6 +59,8 @@ async def _existing(manager: Manager, name: str) -> StreamInfo:
         return await manager.stream_info(name)
     except ApiError as error:
         raise worded(error, what) from None
+    except Unreachable as error:
+        raise prefixed(error, what) from None
 
 
 async def stream_of(call: Call) -> StreamInfo:
@@ -92,7 +95,8 @@ async def _create(call: Call, manager: Manager, name: str, kind: Benchmark) -> N
         allow_batched=True,
         persist_mode=PersistMode.ASYNC if later else PersistMode.DEFAULT,
     )
-    try:
+    about = "could not create the stream. If you want to delete and re-define the stream use"
+    with told_as(f"{about} `jsctl stream delete {name}`"):
         try:
             await manager.create_stream(config)
         except ApiError as error:
@@ -101,9 +105,6 @@ async def _create(call: Call, manager: Manager, name: str, kind: Benchmark) -> N
             # The server knows no batches, and this benchmark needs none.
             plain = replace(config, allow_atomic=False, allow_batched=False)
             await manager.create_stream(plain)
-    except ApiError as error:
-        about = "could not create the stream. If you want to delete and re-define the stream use"
-        raise RequestFailed(error, prefix=f"{about} `jsctl stream delete {name}`") from None
 
 
 async def prepare_consumer(call: Call, manager: Manager, *, ordered: bool) -> str:

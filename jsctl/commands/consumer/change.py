@@ -3,7 +3,6 @@
 from time import time_ns
 
 from jsctl.api.consumer import ConsumerConfig, ConsumerInfo
-from jsctl.api.errors import ApiError
 from jsctl.api.times import (
     HOUR_NS,
     SECOND_NS,
@@ -15,9 +14,10 @@ from jsctl.api.times import (
 from jsctl.api.words import PriorityPolicy
 from jsctl.commands.consumer.show import show_consumer
 from jsctl.commands.toolkit.assets.bulk import in_bulk
+from jsctl.commands.toolkit.assets.failing import told_as
 from jsctl.commands.toolkit.assets.picking import TO_LOOK_IN, check_name, consumer_of, pick_stream
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import Conflict, RequestFailed, UsageError
+from jsctl.errors import Conflict, UsageError
 from jsctl.render.humanize import moment
 
 
@@ -55,11 +55,8 @@ async def pause(call: Call) -> None:
         question = f"Really pause Consumer {found.stream_name} > {found.name} until {moment(until)}"
         if not call.confirm(question):
             return
-        try:
+        with told_as(f"could not pause consumer {found.stream_name} > {found.name}"):
             answer = await manager.pause_consumer(found.stream_name, found.name, until)
-        except ApiError as error:
-            name = f"{found.stream_name} > {found.name}"
-            raise RequestFailed(error, prefix=f"could not pause consumer {name}") from None
     if not answer.get("paused"):
         raise Conflict("pause request failed, perhaps due to a time in the past")
     left = answer.get("pause_remaining", 0)

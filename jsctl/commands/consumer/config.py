@@ -5,7 +5,6 @@ from pathlib import Path
 
 from jsctl.api.codec import wire_of
 from jsctl.api.consumer import ConsumerConfig
-from jsctl.api.errors import ApiError
 from jsctl.api.times import format_duration, format_time, parse_duration
 from jsctl.api.words import AckPolicy, DeliverPolicy, PriorityPolicy
 from jsctl.client.manager import without_server_metadata
@@ -17,15 +16,17 @@ from jsctl.commands.toolkit.assets.config_flags import (
     differences,
     value_of,
 )
+from jsctl.commands.toolkit.assets.failing import told_as
 from jsctl.commands.toolkit.assets.picking import TO_LOOK_IN, check_name, consumer_of, pick_stream
 from jsctl.commands.toolkit.grammar.values import is_count
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.files import save
-from jsctl.errors import RequestFailed, UsageError
+from jsctl.errors import UsageError
 
 LINEAR = "linear"
 NOT_CREATED = "Consumer creation failed"
 MILLISECOND_NS = 1_000_000
+REPLICAS_MAX = 5
 _SKIP = ("filter", "sample", "wait", "max-pending")
 _GROUPS = (
     ("pinned-groups", PriorityPolicy.PINNED_CLIENT, 2),
@@ -43,19 +44,19 @@ async def add(call: Call) -> None:
         shown = replace(config, name="") if config.durable_name else config
         if call.flag("validate"):
             call.output.json(shown)
+            _check_alone(config)
             call.output.print("\nConfiguration is a valid Consumer")
             return
         if call.given("output"):
             from jsctl.render.formats import as_json
 
+            _check_alone(config)
             save(Path(call.text("output")), as_json(shown))
             return
-        try:
+        with told_as(NOT_CREATED):
             info = await manager.create_consumer(
                 stream, config, action="", level=required_level(config)
             )
-        except ApiError as error:
-            raise RequestFailed(error, prefix=NOT_CREATED) from None
     show_consumer(call, info)
 
 
@@ -291,6 +292,17 @@ def check_config(config: ConsumerConfig) -> None:
         raise UsageError("pull subscribers does not support idle heartbeats")
 
 
+def _check_alone(config: ConsumerConfig) -> None:
+    """What a server would say of numbers that none is to see; raises UsageError."""
+    found = config.num_replicas
+    wrong = f"/num_replicas: must be <= {REPLICAS_MAX} but found {found}"
+    if found <= REPLICAS_MAX:
+        found = config.max_waiting
+        wrong = f"/max_waiting: must be >= 0 but found {found}" if found < 0 else ""
+    if wrong:
+        raise UsageError(f"Validation Failed: {wrong}")
+
+
 async def edit(call: Call) -> int | None:
     """Change a consumer; with --dry-run 1 when something would change."""
     async with call.manager() as manager:
@@ -326,10 +338,8 @@ async def copy(call: Call) -> None:
     async with call.manager() as manager:
         stream = check_name(call.text("stream"), "stream")
         wanted = check_name(call.text("source"), "consumer")
-        try:
+        with told_as("could not load source Consumer"):
             source = await manager.consumer_info(stream, wanted)
-        except ApiError as error:
-            raise RequestFailed(error, prefix="could not load source Consumer") from None
         old = source.config or ConsumerConfig()
         name = check_name(call.text("destination"), "consumer", about=NOT_CREATED)
         config = replace(old, name=name, metadata=without_server_metadata(old.metadata))
@@ -338,8 +348,6 @@ async def copy(call: Call) -> None:
         if call.flag("pull"):
             config = replace(config, deliver_subject="", idle_heartbeat=0, flow_control=False)
         check_config(config)
-        try:
+        with told_as(NOT_CREATED):
             info = await manager.create_consumer(stream, config, level=required_level(config))
-        except ApiError as error:
-            raise RequestFailed(error, prefix=NOT_CREATED) from None
     show_consumer(call, info)

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from jsctl.api.codec import dumps
 from jsctl.api.consumer import ConsumerConfig
-from jsctl.api.errors import ApiError
 from jsctl.api.status import parse_status
 from jsctl.api.subjects import AckSubject, api_subject, parse_ack
 from jsctl.api.times import format_duration
 from jsctl.api.words import AckPolicy
 from jsctl.client.requests import api_prefix
+from jsctl.commands.toolkit.assets.failing import told_as
 from jsctl.commands.toolkit.assets.picking import check_name, consumer_of
 from jsctl.commands.toolkit.content.bodies import message_document
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import JsctlError, RequestFailed, Unreachable, UsageError, prefixed
+from jsctl.errors import JsctlError, Unreachable, UsageError, prefixed
 from jsctl.render.humanize import duration
 from jsctl.render.reports.consumers import ACK_WORDS
 
@@ -76,12 +76,9 @@ async def _fetch(call: Call, manager: "Manager", stream: str, name: str) -> "Msg
 
 
 async def _must_exist(manager: "Manager", stream: str, name: str) -> None:
-    """Why nobody answers: mostly because there is no such consumer. Raises RequestFailed."""
-    try:
+    """Why nobody answers: mostly because there is no such consumer. Raises what `told_as` does."""
+    with told_as(f'could not load consumer "{name}"'):
         await manager.consumer_info(stream, name)
-    except ApiError as error:
-        prefix = f'could not load consumer "{name}"'
-        raise RequestFailed(error, prefix=prefix) from None
 
 
 def _print_message(call: Call, message: "Msg", *, pushed: bool = False) -> None:

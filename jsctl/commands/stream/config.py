@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from jsctl.api.cluster import ClusterInfo, Placement
 from jsctl.api.codec import decode, wire_of
-from jsctl.api.errors import ApiError
 from jsctl.api.stream import (
     ConsumerLimits,
     Republish,
@@ -26,12 +25,13 @@ from jsctl.commands.toolkit.assets.config_flags import (
     differences,
     value_of,
 )
+from jsctl.commands.toolkit.assets.failing import told_as
 from jsctl.commands.toolkit.assets.picking import check_name, stream_of
 from jsctl.commands.toolkit.grammar.values import parse_age
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.files import save
 from jsctl.dataclass import dataclass
-from jsctl.errors import RequestFailed, UsageError
+from jsctl.errors import JsctlError, UsageError
 from jsctl.render.humanize import duration
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 DUPLICATE_WINDOW = "2m0s"
 BYTES_WHEN_REQUIRED = "256MB"
 NOT_CREATED = "could not create Stream"
+INVALID = "configuration validation failed"
+REPLICAS_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +92,17 @@ _UNLIMITED = StreamConfig(
 
 async def add(call: Call) -> None:
     """Create a stream."""
+    alone = call.flag("validate") or call.given("output")
     async with call.manager(NOT_CREATED) as manager:
         if call.given("config"):
             config = _from_file(call)
         else:
-            try:
-                limits = (await manager.account_info()).limits
-            except ApiError as error:
-                raise RequestFailed(error, prefix=NOT_CREATED) from None
-            config = _asked(call, bytes_required=limits.max_bytes_required)
+            required = await _bytes_required(manager, sure=not alone)
+            config = _asked(call, bytes_required=required)
+        if alone:
+            _check_alone(call, config)
         check_config(config)
-        if call.flag("validate") or call.given("output"):
-            _check_alone(config)
         if call.flag("validate"):
-            call.output.json(config)
             call.output.print(
                 "\nConfiguration is a valid Stream matching "
                 "io.nats.jetstream.api.v1.stream_configuration"
@@ -112,12 +111,21 @@ async def add(call: Call) -> None:
         if call.given("output"):
             _save(call.text("output"), config)
             return
-        try:
+        with told_as(NOT_CREATED):
             info = await manager.create_stream(config, level=required_level(config))
-        except ApiError as error:
-            raise RequestFailed(error, prefix=NOT_CREATED) from None
     _say(call, f"Stream {config.name} was created\n")
     show_stream(call, info)
+
+
+async def _bytes_required(manager: "Manager", *, sure: bool) -> bool:
+    """Whether streams of the account need a limit. Where none is made, nobody has to answer."""
+    try:
+        with told_as(NOT_CREATED):
+            return (await manager.account_info()).limits.max_bytes_required
+    except JsctlError:
+        if sure:
+            raise
+    return False
 
 
 def _say(call: Call, sentence: str) -> None:
@@ -307,21 +315,45 @@ def required_level(config: StreamConfig) -> int:
 
 
 def check_config(config: StreamConfig) -> None:
-    """What no server accepts; raises UsageError."""
+    """What no server makes; raises UsageError."""
+    _check_meaning(config)
+    if wrong := _wrong_limit(config):
+        raise UsageError(f"{NOT_CREATED}: {INVALID}: {wrong}")
+
+
+def _check_meaning(config: StreamConfig) -> None:
     if config.mirror is not None and config.subjects:
         raise UsageError("mirrors cannot listen for messages on subjects")
     if config.num_replicas < 1:
         raise UsageError("replicas should be >= 1")
+
+
+def _wrong_limit(config: StreamConfig) -> str:
+    """What is wrong with a number of a new stream; empty if nothing is."""
+    if config.num_replicas > REPLICAS_MAX:
+        return f"/num_replicas: must be <= {REPLICAS_MAX} but found {config.num_replicas}"
+    return _wrong_number(config)
+
+
+def _wrong_number(config: StreamConfig) -> str:
     for limit in ("max_msgs", "max_msgs_per_subject", "max_bytes", "max_consumers"):
         if (found := getattr(config, limit)) < -1:
-            what = f"configuration validation failed: /{limit}: must be >= -1 but found {found}"
-            raise UsageError(f"{NOT_CREATED}: {what}")
+            return f"/{limit}: must be >= -1 but found {found}"
+    return ""
 
 
-def _check_alone(config: StreamConfig) -> None:
-    """What a server would say of a configuration that none is to see."""
+def _check_alone(call: Call, config: StreamConfig) -> None:
+    """What a server would say of a configuration that none is to see; it is shown before."""
+    _check_meaning(config)
+    if call.flag("validate"):
+        call.output.json(config)
+    if wrong := _wrong_limit(config):
+        raise UsageError(f"Validation Failed: {wrong}")
     if ">" in config.subjects and not config.no_ack:
-        raise UsageError("a stream on subject > needs --no-ack")
+        raise UsageError(
+            "Validation Failed: subjects cannot be '>' when acknowledgement is enabled",
+            hints=("--no-ack turns it off",),
+        )
 
 
 async def edit(call: Call) -> int | None:
@@ -336,7 +368,9 @@ async def edit(call: Call) -> int | None:
             what = f"could not create new configuration for Stream {old.name}"
             new = edited(call, new, StreamConfig, what)
         new = with_flags(call, new)
-        check_config(new)
+        _check_meaning(new)
+        if wrong := _wrong_number(new):
+            raise UsageError(f"could not edit Stream {old.name}: {INVALID}: {wrong}")
         lines = differences(old, new)
         if not lines:
             call.output.say("No difference in configuration")
@@ -358,10 +392,8 @@ async def edit(call: Call) -> int | None:
 async def _updated(call: Call, manager: "Manager", config: StreamConfig) -> StreamInfo:
     """Updates; with `--wait` returns when the replicas have caught up."""
     name = config.name
-    try:
+    with told_as(f"could not edit Stream {name}"):
         info = await manager.update_stream(config, level=required_level(config))
-    except ApiError as error:
-        raise RequestFailed(error, prefix=f"could not edit Stream {name}") from None
     if not call.given("wait"):
         return info
     # Not at the top: the flags of this module are shown by help, and these load more than it.

@@ -16,9 +16,10 @@ from jsctl.commands.stream.config import (
 )
 from jsctl.commands.stream.copying import COPY_OF, Copier
 from jsctl.commands.stream.show import show_stream
+from jsctl.commands.toolkit.assets.failing import told_as
 from jsctl.commands.toolkit.assets.picking import STREAM_NOT_FOUND, check_name
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import Conflict, RequestFailed, UsageError
+from jsctl.errors import Conflict, UsageError
 from jsctl.render.humanize import counted, number
 from jsctl.settings import GLOBAL_FLAGS, load
 
@@ -107,10 +108,8 @@ async def _found(manager: "Manager", name: str) -> StreamInfo | None:
 
 
 async def _created(manager: "Manager", config: StreamConfig) -> StreamInfo:
-    try:
+    with told_as("could not create Stream"):
         return await manager.create_stream(config, level=required_level(config))
-    except ApiError as error:
-        raise RequestFailed(error, prefix="could not create Stream") from None
 
 
 async def _filled(call: Call, copier: Copier, source: StreamInfo) -> None:

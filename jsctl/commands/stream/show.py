@@ -9,12 +9,13 @@ from jsctl.api.errors import ApiError
 from jsctl.api.fields import NANOS_MAX
 from jsctl.api.stream import RawStreamMsg, StreamInfo
 from jsctl.api.times import format_time, parse_time
+from jsctl.commands.toolkit.assets.failing import told_as
 from jsctl.commands.toolkit.assets.picking import pick_stream, stream_of
 from jsctl.commands.toolkit.assets.unreachable import print_unreachable
 from jsctl.commands.toolkit.content.bodies import NIL_BODY, translated
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.files import SHARED_MODE, save
-from jsctl.errors import NeedsConfirmation, RequestFailed, UsageError
+from jsctl.errors import NeedsConfirmation, UsageError
 from jsctl.render.column import sort_rows
 from jsctl.render.humanize import counted, duration, go_moment, moment, number
 from jsctl.render.reports.stream.tables import (
@@ -45,10 +46,8 @@ async def ls(call: Call) -> None:
             for name in await manager.stream_names(subject):
                 call.output.print(name)
             return
-        try:
+        with told_as("could not list streams"):
             listing = await manager.streams(subject)
-        except ApiError as error:
-            raise RequestFailed(error, prefix="could not list streams") from None
     everything = call.flag("all")
     infos = [info for info in listing.items if everything or not is_system_stream(info.config.name)]
     if call.flag("json") and call.output.form == "table":
@@ -203,11 +202,9 @@ async def get(call: Call) -> None:
             seq = call.prompts.ask(
                 "Message Sequence to retrieve", check=_sequence, prefix="invalid input"
             )
-        try:
+        what = f": last message of {last_for}" if last_for else f"#{seq}"
+        with told_as(f"could not retrieve {stream}{what}"):
             message = await manager.message(stream, seq=seq, last_for=last_for)
-        except ApiError as error:
-            what = f": last message of {last_for}" if last_for else f"#{seq}"
-            raise RequestFailed(error, prefix=f"could not retrieve {stream}{what}") from None
     if call.as_data:
         call.output.json(_message_document(message))
         return

@@ -155,7 +155,8 @@ def test_top_connections_are_the_largest_in_ascending_order() -> None:
     assert [row.info.cid for row in top_connections(rows, "in-msgs", 2)] == [2, 3]
     assert [row.info.cid for row in top_connections(rows, "subs", 2, reverse=True)] == [3, 2]
     assert [row.info.cid for row in top_connections(rows, "uptime", 9)] == [1, 2, 3]
-    assert top_connections(rows, "cid", 0) == []
+    assert [row.info.cid for row in top_connections(rows, "cid", 0)] == [1, 2, 3]
+    assert [row.info.cid for row in top_connections(rows, "cid", -1)] == [1, 2, 3]
     footer = connection_footer(rows, CONNECTION_COLUMNS)
     assert (footer[1], footer[7], footer[-1]) == ("Totals for 3 connections", "6", "6")
     assert connection_footer(rows[:1], CONNECTION_COLUMNS) == []

@@ -84,7 +84,7 @@ def _check(call: Call, subjects: tuple[str, ...], *, jetstream: bool) -> None:
         ),
         (call.flag("quiet") and not call.text("backup"), "--quiet requires --backup"),
         (
-            call.flag("quiet") and call.given("dump"),
+            call.flag("quiet") and call.text("dump"),
             "--quiet cannot be combined with --dump",
         ),
         (
@@ -114,7 +114,7 @@ async def _subscribe_core(call: Call, subjects: list[str], shown: Shown) -> None
             return
         await client.flush()
         acking = call.flag("ack")
-        if call.flag("inbox") or not (call.flag("raw") or call.given("dump")):
+        if call.flag("inbox") or not (call.flag("raw") or call.text("dump")):
             _tell(call, subjects, acking=acking)
         await show_all(call, shown, arrived, client, _acknowledge if acking else None)
 
@@ -141,7 +141,7 @@ async def _match_replies(
     prefix = call.settings.connection.inbox_prefix or "_INBOX"
     await client.subscribe(f"{prefix}.>", cb=_into(arrived, ""))
     await client.flush()
-    if not call.flag("raw") and not call.given("dump"):
+    if not call.flag("raw") and not call.text("dump"):
         call.output.log(f"Matching replies with inbox prefix {prefix}.>")
     call.output.log(f"Subscribing on {', '.join(subjects)} ")
     waiting: dict[str, Msg] = {}

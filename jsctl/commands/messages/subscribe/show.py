@@ -88,12 +88,11 @@ class Shown:
             messages, size = self.counts.get(key, (0, 0))
             self.counts[key] = (messages + 1, size + len(data))
             return
-        if self.call.given("dump"):
+        if self.call.text("dump"):
             self._dump(subject, reply, headers, data)
             return
         if self.call.flag("raw"):
-            if not self.call.flag("headers-only"):
-                print_body(self.call, translated(self.call, data, subject), raw=True)
+            print_body(self.call, translated(self.call, data, subject), raw=True)
             return
         if self.call.output.form in ("json", "jsonl"):
             document = self._document(subject, reply, headers, data)
@@ -114,7 +113,7 @@ class Shown:
                 return
         if self.call.flag("raw"):
             print_body(self.call, data, raw=True)
-        elif self.call.given("dump"):
+        elif self.call.text("dump"):
             self._dump(subject, "", headers, data, what="_reply")
         elif self.call.output.form in ("json", "jsonl"):
             document = self._document(subject, "", headers, data)
@@ -278,13 +277,13 @@ def _show(shown: Shown, pattern: str, message: "Msg") -> None:
 def announce(call: Call, text: str) -> None:
     """What is listened to, and what of it is not shown."""
     call.output.log(text)
-    if call.texts("ignore-subject"):
-        call.output.note(f"Ignored subjects: {', '.join(call.texts('ignore-subject'))}")
+    if ignored := call.words("ignore-subject"):
+        call.output.note(f"Ignored subjects: {', '.join(ignored)}")
 
 
 def ignored_by(call: Call) -> Callable[[str], bool]:
     """Tells which subjects `--ignore-subject` names; wildcards are understood."""
-    patterns = [pattern.split(".") for pattern in call.texts("ignore-subject")]
+    patterns = [pattern.split(".") for pattern in call.words("ignore-subject")]
 
     def ignored(subject: str) -> bool:
         tokens = subject.split(".")

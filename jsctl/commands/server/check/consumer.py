@@ -23,6 +23,10 @@ async def consumer(call: Call) -> int:
 
 async def body(call: Call, result: CheckResult) -> None:
     """The check itself."""
+    for what in ("stream", "consumer"):
+        if not call.text(what):
+            result.critical(f"{what} name is required")
+            return
     async with manager_for(call, result) as manager:
         with critical_if_it_fails(result, NOT_LOADED):
             info = await manager.consumer_info(

@@ -26,6 +26,9 @@ async def credential(call: Call) -> int:
 async def body(call: Call, result: CheckResult) -> None:
     """The check itself."""
     path = Path(call.text("credential"))
+    if not call.text("credential"):
+        result.critical("credential not accessible: stat : no such file or directory")
+        return
     try:
         with path.open("rb") as file:
             text = file.read(FILE_BYTES_MAX).decode("utf-8", "replace")
@@ -91,9 +94,9 @@ def _judge(call: Call, result: CheckResult, expires: int, now: int) -> None:
         result.critical("never expires")
     elif not expires:
         result.ok("never expires")
-    elif critical and left <= critical:
+    elif critical > 0 and left <= critical:
         result.critical(f"expires sooner than {duration(round(critical * SECOND_NS))}")
-    elif warn and left <= warn:
+    elif warn > 0 and left <= warn:
         result.warn(f"expires sooner than {duration(round(warn * SECOND_NS))}")
     else:
         result.ok(f"expires in {go_moment_ns(expires * SECOND_NS)}")

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from jsctl.api.errors import ApiError
 from jsctl.api.stream import RawStreamMsg, StreamInfo
+from jsctl.client.buckets.kv import valid_bucket, valid_key
 from jsctl.commands.server.check.run import (
     NOT_CONNECTED,
     checked,
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 STREAM_NOT_FOUND = 10059
 NO_MESSAGE = 10037
-_FORBIDDEN = frozenset(" \t\r\n\f.*>/\\")
 _GONE = (b"KV-Operation: DEL", b"KV-Operation: PURGE", b"Nats-Marker-Reason:")
 
 
@@ -52,7 +52,7 @@ async def body(call: Call, result: CheckResult) -> None:
 
 
 async def _bucket(manager: "Manager", result: CheckResult, bucket: str) -> StreamInfo | None:
-    if not bucket or set(bucket) & _FORBIDDEN:
+    if not valid_bucket(bucket):
         result.critical("could not load bucket: nats: invalid bucket name")
         return None
     with critical_if_it_fails(result, "could not load bucket"):
@@ -70,6 +70,9 @@ async def _bucket(manager: "Manager", result: CheckResult, bucket: str) -> Strea
 
 
 async def _key(manager: "Manager", result: CheckResult, info: StreamInfo, key: str) -> None:
+    if not valid_key(key):
+        result.critical(f"key {key} not loaded: nats: invalid key")
+        return
     origin = info.config.mirror.name if info.config.mirror else info.config.name
     with critical_if_it_fails(result, f"key {key} not loaded"):
         try:

@@ -37,6 +37,8 @@ def pattern(call: Call, flag: str) -> "re.Pattern[bytes] | None":
 async def body(call: Call, result: CheckResult) -> None:
     """The check itself."""
     stream, subject = check_name(call.text("stream"), "stream"), call.text("subject")
+    if "" in (subject or "-").split("."):
+        raise UsageError(f'invalid subject "{subject}"')
     async with manager_for(call, result) as manager:
         with critical_if_it_fails(result, "msg load failed"):
             try:
@@ -73,7 +75,7 @@ def _judge_age(call: Call, result: CheckResult, age_ns: int) -> None:
         help="The age of the message",
     )
     sentence = f"{format_duration(age_ns)} old"
-    if critical and age_ns > critical * SECOND_NS:
+    if critical > 0 and age_ns > critical * SECOND_NS:
         result.critical(sentence)
-    elif warn and age_ns > warn * SECOND_NS:
+    elif warn > 0 and age_ns > warn * SECOND_NS:
         result.warn(sentence)

@@ -4,6 +4,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from jsctl.api.times import SECOND_NS, format_duration
+from jsctl.client.connection import load_headers
 from jsctl.client.failures import foreign_errors, translate
 from jsctl.commands.server.check.message import pattern
 from jsctl.commands.server.check.run import (
@@ -31,7 +32,11 @@ async def request(call: Call) -> int:
 async def body(call: Call, result: CheckResult) -> None:
     """The check itself."""
     warn, critical = seconds(call, "response-warn"), seconds(call, "response-critical")
+    if not call.text("subject"):
+        result.critical("no subject specified")
+        return
     async with client_for(call, result, NOT_LOADED) as client:
+        load_headers()
         started = perf_counter_ns()
         try:
             with critical_if_it_fails(result, "could not send request"):
@@ -54,9 +59,9 @@ async def body(call: Call, result: CheckResult) -> None:
         if found != value:
             result.critical(f'invalid header "{key}" = "{found}"')
     sentence = f"response took {format_duration(took_ns)}"
-    if critical and took_ns > critical * SECOND_NS:
+    if critical > 0 and took_ns > critical * SECOND_NS:
         result.critical(sentence)
-    elif warn and took_ns > warn * SECOND_NS:
+    elif warn > 0 and took_ns > warn * SECOND_NS:
         result.warn(sentence)
     result.ok_if_clean("Valid response")
 

@@ -30,7 +30,7 @@ async def checked(call: Call, suite: str, name: str, body: Body) -> int:
     await carried_out(call, result, body)
     form = _format(call)
     text = _rendered(call, result, form)
-    if call.given("outfile"):
+    if call.text("outfile"):
         save(Path(call.text("outfile")), text + "\n")
     else:
         call.output.print(text)

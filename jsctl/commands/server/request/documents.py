@@ -3,7 +3,12 @@
 from collections.abc import Mapping
 
 from jsctl.api.codec import encode
-from jsctl.api.monitoring.connz import ConnzOptions, GatewayzOptions, SubszOptions
+from jsctl.api.monitoring.connz import (
+    ConnzOptions,
+    GatewayzOptions,
+    RoutezOptions,
+    SubszOptions,
+)
 from jsctl.api.monitoring.health import IpqueueszOptions, RaftzOptions
 from jsctl.api.monitoring.jsz import JSzOptions
 from jsctl.commands.toolkit.invocation.call import Call
@@ -102,7 +107,9 @@ async def leafnodes(call: Call) -> None:
 
 async def routes(call: Call) -> None:
     """ROUTEZ."""
-    await _print_replies(call, "ROUTEZ", {"subscriptions": call.flag("subscriptions")})
+    shown = call.flag("subscriptions")
+    options = RoutezOptions(subscriptions=shown, subscriptions_detail=shown)
+    await _print_replies(call, "ROUTEZ", encode(options))
 
 
 async def subscriptions(call: Call) -> None:

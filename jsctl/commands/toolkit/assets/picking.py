@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 from jsctl.api.errors import ApiError
 from jsctl.api.stream import StreamInfo
+from jsctl.commands.toolkit.assets.failing import told_as
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import NeedsConfirmation, NotFound, UsageError
+from jsctl.errors import NeedsConfirmation, NotFound, Unreachable, UsageError, prefixed
 from jsctl.render.reports.stream.tables import is_system_stream
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ async def pick_stream(call: Call, manager: "Manager", *, why: str = TO_OPERATE_O
     name = call.text("stream")
     if name:
         try:
-            return (await manager.stream_info(check_name(name, "stream"))).config.name
+            return (await _asked(manager, name, why)).config.name
         except ApiError as error:
             if error.err_code != STREAM_NOT_FOUND:
                 raise
@@ -50,15 +51,25 @@ async def stream_of(call: Call, manager: "Manager", *, why: str = TO_OPERATE_ON)
     name = call.text("stream")
     if name:
         try:
-            return await manager.stream_info(check_name(name, "stream"))
+            return await _asked(manager, name, why)
         except ApiError as error:
             if error.err_code != STREAM_NOT_FOUND:
                 raise
     return await manager.stream_info(await _from_list(call, manager, name, why))
 
 
+async def _asked(manager: "Manager", name: str, why: str) -> StreamInfo:
+    """Raises ApiError and Unreachable; only of the latter is said why it was asked."""
+    check_name(name, "stream")
+    try:
+        return await manager.stream_info(name)
+    except Unreachable as error:
+        raise prefixed(error, why) from None
+
+
 async def _from_list(call: Call, manager: "Manager", wanted: str, why: str) -> str:
-    names = await manager.stream_names()
+    with told_as(why):
+        names = await manager.stream_names()
     if wanted in names:
         return wanted
     if wanted:
@@ -109,11 +120,15 @@ async def consumer_of(call: Call, manager: "Manager") -> "ConsumerInfo":
         check_name(stream, "stream"), check_name(name, "consumer")
         try:
             return await manager.consumer_info(stream, name)
+        except Unreachable as error:
+            raise prefixed(error, TO_LOOK_IN) from None
         except ApiError as error:
             if error.err_code != CONSUMER_NOT_FOUND:
                 raise
             raise unknown_consumer(stream, name, await manager.consumer_names(stream)) from None
-    names = await manager.consumer_names(check_name(stream, "stream"))
+    check_name(stream, "stream")
+    with told_as(TO_LOOK_IN):
+        names = await manager.consumer_names(stream)
     if not call.prompts.possible:
         raise NeedsConfirmation(
             "could not select Consumer: "

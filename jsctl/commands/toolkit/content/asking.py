@@ -59,7 +59,7 @@ async def _ask(
 ) -> bool:
     """One request with all its replies; tells whether anybody answered."""
     raw, until_empty = call.flag("raw"), call.flag("wait-for-empty")
-    wanted = 0 if until_empty else call.integer("replies", 1)
+    wanted = 0 if until_empty else max(0, call.integer("replies", 1))
     if not raw:
         call.output.log(f'Sending request on "{subject}"')
     inbox = client.new_inbox()

@@ -12,17 +12,27 @@ NESTED_MAX = 8
 """A file may name others, so deep; one that names itself ends here."""
 
 
+class NoFile(UsageError):
+    """A file that cannot be read; `before` are the words before it."""
+
+    before: tuple[str, ...] = ()
+
+
 def expanded(words: Sequence[str], depth: int = 0) -> list[str]:
     """The words with those of files; empty lines and lines that begin with `#` are none.
 
-    Raises UsageError for a file that cannot be read.
+    Raises NoFile for a file that cannot be read.
     """
     found: list[str] = []
     for at, word in enumerate(words):
         if word == "--":
             return [*found, *words[at:]]
         if word.startswith("@"):
-            found += expanded(_lines(word[1:], depth), depth + 1)
+            try:
+                found += expanded(_lines(word[1:], depth), depth + 1)
+            except NoFile as error:
+                error.before = (*found, *error.before)
+                raise
         else:
             found.append(word)
     return found
@@ -30,9 +40,9 @@ def expanded(words: Sequence[str], depth: int = 0) -> list[str]:
 
 def _lines(name: str, depth: int) -> list[str]:
     if not name:
-        raise UsageError("expected @ file to expand arguments from")
+        raise NoFile("expected @ file to expand arguments from")
     if depth == NESTED_MAX:
-        raise UsageError(f"arguments files name each other more than {NESTED_MAX} deep")
+        raise NoFile(f"arguments files name each other more than {NESTED_MAX} deep")
     try:
         text = Path(name).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
@@ -41,6 +51,6 @@ def _lines(name: str, depth: int) -> list[str]:
             if isinstance(error, OSError)
             else "it is not UTF-8"
         )
-        hint = "a word that begins with @ is written behind --"
-        raise UsageError(f'failed to open arguments file "{name}": {why}', hints=(hint,)) from None
+        hint = "a word that begins with @ is written behind --, a flag's value behind ="
+        raise NoFile(f'failed to open arguments file "{name}": {why}', hints=(hint,)) from None
     return [line for line in text.splitlines() if line.strip() and not line.startswith("#")]

@@ -43,7 +43,7 @@ def judge_consumer(
         ),
     )
     for key, flag, value, text, _ in counts:
-        result.measure(key, value, critical=limits.count(flag), help=text)
+        result.measure(key, value, critical=limits.given_count(flag), help=text)
     _measure_ages(info, limits, result, now_ns)
     for _, flag, value, _, words in counts:
         if limit := limits.count(flag):
@@ -67,7 +67,7 @@ def _measure_ages(info: ConsumerInfo, limits: Thresholds, result: CheckResult, n
             result.measure(
                 key,
                 (now_ns - parse_time(moment)) / SECOND_NS,
-                critical=limits.seconds(key.replace("_", "-") + "-critical"),
+                critical=limits.given_seconds(key.replace("_", "-") + "-critical"),
                 unit="s",
                 help=f"Seconds since the last message was {what}",
             )

@@ -27,17 +27,25 @@ class Thresholds:
 
     def count(self, name: str) -> int:
         """A whole number; negative ones switch a check off."""
+        return max(0, self.given_count(name))
+
+    def given_count(self, name: str) -> int:
+        """The same as it was given."""
         text = self._text(name)
         try:
-            return max(0, int(text)) if text else 0
+            return int(text) if text else 0
         except ValueError:
             raise _unusable(name, text) from None
 
     def seconds(self, name: str) -> float:
-        """A length of time."""
+        """A length of time; negative ones switch a check off."""
+        return max(0.0, self.given_seconds(name))
+
+    def given_seconds(self, name: str) -> float:
+        """The same as it was given."""
         text = self._text(name)
         try:
-            return max(0, parse_duration(text)) / SECOND_NS if text else 0.0
+            return parse_duration(text) / SECOND_NS if text else 0.0
         except ValueError:
             raise _unusable(name, text) from None
 

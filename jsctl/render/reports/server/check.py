@@ -1,5 +1,6 @@
 """What a health check found, for Nagios, Prometheus, programs and people."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 
@@ -10,6 +11,8 @@ from jsctl.render.theme import PLAIN, Theme
 EXIT_CODES = {"OK": 0, "WARNING": 1, "CRITICAL": 2, "UNKNOWN": 3}
 """Those of Nagios plugins."""
 SECONDS = "s"
+_PLAIN_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+"""Other names are written in quotes, among the labels."""
 EXPONENT_FROM = 6
 """Powers of ten that are written with an exponent."""
 
@@ -129,10 +132,11 @@ def prometheus(results: Sequence[CheckResult], namespace: str) -> str:
             families.setdefault(name, (text, {}))[1][labels] = value
     lines: list[str] = []
     for name, (text, values) in sorted(families.items()):
-        lines += [f"# HELP {name} {text}", f"# TYPE {name} gauge"]
-        lines += [
-            f"{name}{labels} {short_float(value)}" for labels, value in sorted(values.items())
-        ]
+        shown = name if _PLAIN_NAME.fullmatch(name) else _quoted(name)
+        lines += [f"# HELP {shown} {text}", f"# TYPE {shown} gauge"]
+        for labels, value in sorted(values.items()):
+            row = f"{shown}{labels}" if shown == name else f"{{{shown},{labels[1:]}"
+            lines.append(f"{row} {short_float(value)}")
     return "\n".join(lines) + "\n"
 
 
@@ -147,6 +151,10 @@ def _gauges(result: CheckResult, namespace: str) -> Iterator[tuple[str, str, str
     labels = f'{{item="{item}",status="{result.status}"}}'
     name = f"{family}_status_code"
     yield name, text, labels, EXIT_CODES[result.status]
+
+
+def _quoted(name: str) -> str:
+    return '"' + _label(name).replace('"', r"\"") + '"'
 
 
 def _label(text: str) -> str:

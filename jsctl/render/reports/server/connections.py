@@ -130,9 +130,9 @@ ACCOUNT_COLUMNS: tuple[Column[AccountRow], ...] = (
 def top_connections(
     rows: Sequence[ConnectionRow], key: str, count: int, *, reverse: bool = False
 ) -> list[ConnectionRow]:
-    """The `count` largest by that key, largest last, or first with `reverse`."""
+    """The `count` largest by that key, largest last, or first with `reverse`; all of them for 0."""
     ordered = sort_rows(sort_rows(rows, CONNECTION_COLUMNS, "cid"), CONNECTION_COLUMNS, key)
-    top = ordered[-count:] if count else []
+    top = ordered[-count:] if count > 0 else ordered
     return top[::-1] if reverse else top
 
 
@@ -181,6 +181,7 @@ def account_rows(rows: Sequence[ConnectionRow]) -> list[AccountRow]:
 def top_accounts(
     rows: Sequence[AccountRow], key: str, count: int, *, reverse: bool = False
 ) -> list[AccountRow]:
-    """The `count` largest by that key, largest last, or first with `reverse`."""
-    top = sort_rows(rows, ACCOUNT_COLUMNS, key)[-count:] if count else []
+    """The `count` largest by that key, largest last, or first with `reverse`; all of them for 0."""
+    ordered = sort_rows(rows, ACCOUNT_COLUMNS, key)
+    top = ordered[-count:] if count > 0 else ordered
     return top[::-1] if reverse else top

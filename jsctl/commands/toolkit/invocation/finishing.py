@@ -1,0 +1,72 @@
+"""Runs a command to its end, through one interrupt or several."""
+
+import signal
+import threading
+from collections.abc import Awaitable, Coroutine
+from time import monotonic
+from types import FrameType
+
+TOLD_AGAIN_S = 2.0
+"""How long a command has at least to end after an interrupt, its cleaning up included."""
+
+
+def finished(running: "Awaitable[int | None]") -> int | None:
+    """What it comes to; one that an interrupt keeps from beginning is ended all the same."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        import asyncio
+
+        return asyncio.run(_awaited(running))
+    finally:
+        if signal.getsignal(signal.SIGINT) is not before and _hears_signals():
+            signal.signal(signal.SIGINT, before)
+        if isinstance(running, Coroutine):
+            running.close()
+
+
+async def _awaited(running: "Awaitable[int | None]") -> int | None:
+    """What it comes to. An interrupt is told again until it ends: below Python 3.12 `wait_for`
+    forgets one that comes with what it waits for, and a command would go on for ever."""
+    import asyncio
+
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    timer = loop.call_later(TOLD_AGAIN_S, lambda: look(0))
+
+    def look(before: int) -> None:
+        nonlocal timer
+        if before and task.cancelling():
+            task.uncancel()  # Who counts finds the one interrupt that there was.
+            task.cancel()
+        timer = loop.call_later(TOLD_AGAIN_S, look, task.cancelling())
+
+    _hear_once()
+    try:
+        return await running
+    finally:
+        timer.cancel()
+
+
+def _hear_once() -> None:
+    """From now on interrupts right behind the first one are taken for the same.
+
+    The loop tells the command of its first interrupt; at any other it breaks off whatever runs, be
+    it what takes half-written files away.
+    """
+    tell = signal.getsignal(signal.SIGINT)
+    if not _hears_signals() or not callable(tell) or tell is signal.default_int_handler:
+        return
+    first = 0.0
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        nonlocal first
+        if not first or monotonic() > first + TOLD_AGAIN_S:
+            first = first or monotonic()
+            tell(number, frame)
+
+    signal.signal(signal.SIGINT, hear)
+
+
+def _hears_signals() -> bool:
+    """Only the main thread does."""
+    return threading.current_thread() is threading.main_thread()
