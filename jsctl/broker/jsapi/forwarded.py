@@ -91,8 +91,10 @@ class Forwarded:
 
     def ask_again(self, sent: SentRequest, now_ns: int) -> None:
         """A question goes on its way for another time, and waits here meanwhile."""
-        _keep(self._asked_again, (sent.request.account, sent.request.reply))
-        self.sent(sent.request, "", now_ns, sent.asked_ns, only_asks=True)
+        asker = (sent.request.account, sent.request.reply)
+        if asker not in self._given_up:
+            _keep(self._asked_again, asker)
+            self._note(sent.request, "", now_ns, sent.asked_ns, again=False, only_asks=True)
 
     def waits(self, request: ApiRequest) -> bool:
         """Whether a request has no answer yet."""
@@ -111,8 +113,21 @@ class Forwarded:
     ) -> None:
         """A request leaves for a server, or, if that is "", waits for others here. `again`: it has
         come back meanwhile. Where nobody waits any more it only goes on."""
-        if not request.reply or (request.account, request.reply) in self._given_up:
-            return
+        asker = (request.account, request.reply)
+        over = asker in self._given_up or (asker in self._asked_again and asker not in self._open)
+        if request.reply and not over:
+            self._note(request, peer, now_ns, asked_ns, again=again, only_asks=only_asks)
+
+    def _note(
+        self,
+        request: ApiRequest,
+        peer: str,
+        now_ns: int,
+        asked_ns: int,
+        *,
+        again: bool,
+        only_asks: bool,
+    ) -> None:
         boot = self.boot_of(peer) if peer else 0
         one = SentRequest(request, peer, boot, now_ns, asked_ns, only_asks)
         waiting = self._open.setdefault((request.account, request.reply), deque())
@@ -161,9 +176,10 @@ class Forwarded:
         _keep(self._given_up, asker)
 
     def returned(self, account: str, reply: bytes, subject: bytes) -> SentRequest | None:
-        """Who was to decide on a request does not; None if nobody waits for it any more."""
+        """Who was to decide on a request does not; None if nobody waits for it any more, or it
+        waits here."""
         for one in self._open.get((account, reply), ()):
-            if one.request.subject == subject:
+            if one.peer and one.request.subject == subject:
                 self._forget(one)
                 return one
         return None
@@ -225,6 +241,7 @@ class Forwarded:
             one = heappop(self._order)[2]
             if self._forget(one):
                 late.append(one.request)
+                self._asked_again.pop((one.request.account, one.request.reply), None)
         return late
 
     def unanswered(self, now_ns: int) -> list[SentRequest]:

@@ -199,7 +199,19 @@ def test_a_question_that_is_given_back_while_it_waits_here_is_still_one() -> Non
     open_.sent(request(1), "p", 0, 0, only_asks=True)
     (lost,) = open_.unanswered(LOOK_NS)
     open_.ask_again(lost, LOOK_NS)
-    back = open_.returned("A", b"r", b"1")
-    assert back is not None and back.only_asks, "so it is asked again"
-    open_.ask_again(back, LOOK_NS)
-    assert open_.answered_here("A", b"r") and not open_.answered_here("A", b"r")
+    assert open_.returned("A", b"r", b"1") is None
+    assert open_.answered_here("A", b"r")
+    open_.sent(request(1), "q", 2 * LOOK_NS, 0, again=True)
+    assert not open_.answered("A", b"r"), "another server had kept it"
+    assert not open_.answered_here("A", b"r")
+
+
+def test_a_question_that_nobody_answers_the_second_time_is_given_up() -> None:
+    open_ = Forwarded(lambda peer: 1, lambda peer: False)
+    open_.sent(request(1), "p", 0, 0, only_asks=True)
+    (lost,) = open_.unanswered(LOOK_NS)
+    open_.ask_again(lost, LOOK_NS)
+    (late,) = open_.late(ANSWERED_NS)
+    assert open_.answered_here("A", b"r"), "it is said that nobody answers"
+    open_.give_up(late)
+    assert not open_.answered_here("A", b"r")
