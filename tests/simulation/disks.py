@@ -30,11 +30,12 @@ class MachineDisk(SimDisk):
         self.refused: set[str] = set()
         """Files that did not open once, or could not be read."""
         self.when_refused: Callable[[str], None] = lambda path: None
-        """Told of each read that fails."""
+        """Told of each read that fails, and of each file that does not open."""
 
     def open(self, path: str, *, create: bool = False) -> SimFile:
         if path in self.unopenable:
             self.refused.add(path)
+            self.when_refused(path)
             raise DiskError(f"{path}: cannot open: I/O error")
         return super().open(path, create=create)
 

@@ -170,8 +170,11 @@ def note(disk: MachineDisk, decay: Decay, place: Place) -> None:
 
 
 def note_refused(disk: MachineDisk, decay: Decay, path: str) -> None:
-    """A read failed: of a segment that may hold more by now than when it became unreadable."""
+    """A read failed: of a segment that may hold more by now than when it became unreadable, or
+    that does not open."""
     if kind_of(path) == SEGMENT:
+        if path in disk.unopenable and path in disk.paths():
+            _note_messages(disk, decay, (path, 0, len(disk.content(path))))
         for bad, start, end in disk.unreadable:
             if bad == path:
                 _note_messages(disk, decay, (path, *_pages(start, end)))

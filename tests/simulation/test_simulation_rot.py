@@ -60,6 +60,8 @@ FOUND = [
     (31000005, 3),
     # The only bytes that told of a removal rotted, and what was removed came back.
     (22000014, 3),
+    # A segment did not open while it was scrubbed, and was not damaged.
+    (263000020, 5),
 ]
 """(seed, servers)"""
 
