@@ -50,8 +50,8 @@ class SentRequest:
     sent_ns: int
     asked_ns: int
     """When it came in."""
-    only_asks: bool
-    """It changes nothing, however often it is decided on."""
+    repeatable: bool
+    """Two may decide on it: it changes nothing, and only one of the answers gets through."""
 
     def is_of(self, request: ApiRequest) -> bool:
         """Whether it is this one."""
@@ -94,7 +94,7 @@ class Forwarded:
         asker = (sent.request.account, sent.request.reply)
         if asker not in self._given_up:
             _keep(self._asked_again, asker)
-            self._note(sent.request, "", now_ns, sent.asked_ns, again=False, only_asks=True)
+            self._note(SentRequest(sent.request, "", 0, now_ns, sent.asked_ns, True), again=False)
 
     def waits(self, request: ApiRequest) -> bool:
         """Whether a request has no answer yet."""
@@ -109,27 +109,18 @@ class Forwarded:
         asked_ns: int,
         *,
         again: bool = False,
-        only_asks: bool = False,
+        repeatable: bool = False,
     ) -> None:
         """A request leaves for a server, or, if that is "", waits for others here. `again`: it has
         come back meanwhile. Where nobody waits any more it only goes on."""
         asker = (request.account, request.reply)
         over = asker in self._given_up or (asker in self._asked_again and asker not in self._open)
         if request.reply and not over:
-            self._note(request, peer, now_ns, asked_ns, again=again, only_asks=only_asks)
+            boot = self.boot_of(peer) if peer else 0
+            self._note(SentRequest(request, peer, boot, now_ns, asked_ns, repeatable), again=again)
 
-    def _note(
-        self,
-        request: ApiRequest,
-        peer: str,
-        now_ns: int,
-        asked_ns: int,
-        *,
-        again: bool,
-        only_asks: bool,
-    ) -> None:
-        boot = self.boot_of(peer) if peer else 0
-        one = SentRequest(request, peer, boot, now_ns, asked_ns, only_asks)
+    def _note(self, one: SentRequest, *, again: bool) -> None:
+        request = one.request
         waiting = self._open.setdefault((request.account, request.reply), deque())
         before = next((old for old in waiting if old.is_of(request)), None) if again else None
         if before is not None:
@@ -137,10 +128,10 @@ class Forwarded:
         waiting.append(one)
         self._count += 1
         patience_ns = SNAPSHOT_NS if b".SNAPSHOT." in request.subject else ANSWERED_NS
-        heappush(self._order, (asked_ns + patience_ns, self._count, one))
-        if peer:
-            self._boots[peer] = one.boot
-            heappush(self._looks, (now_ns + LOOK_NS, self._count, one))
+        heappush(self._order, (one.asked_ns + patience_ns, self._count, one))
+        if one.peer:
+            self._boots[one.peer] = one.boot
+            heappush(self._looks, (one.sent_ns + LOOK_NS, self._count, one))
         while len(self._order) > OPEN_MAX:
             self._forget(heappop(self._order)[2])
 
@@ -213,7 +204,7 @@ class Forwarded:
             _, number, one = heappop(self._looks)
             if not self._is_open(one):
                 continue
-            patient = not one.only_asks and now_ns < one.asked_ns + SILENT_NS
+            patient = not one.repeatable and now_ns < one.asked_ns + SILENT_NS
             if patient or self.is_heard(one.peer):
                 heappush(self._looks, (now_ns + LOOK_NS, number, one))
             elif self._forget(one):

@@ -152,9 +152,9 @@ class ApiService:
             forward = Forward(held.hops + 1, request, max(now_ns - held.asked_ns, 0))
             sent = self.forwarded if request.entry == self.view.me else self.passed_on
             # Who decides answers a foreign asker himself, and two who decide would both.
-            only_asks = self._placing.only_asks(request) and not request.is_foreign
+            repeatable = self._placing.only_asks(request) and not request.is_foreign
             again = held.hops > 0 or held.again
-            sent.sent(request, leader, now_ns, held.asked_ns, again=again, only_asks=only_asks)
+            sent.sent(request, leader, now_ns, held.asked_ns, again=again, repeatable=repeatable)
             self.engine.outbox.parcel(leader).forwards.append(forward)
         else:
             self._hold(held)
@@ -215,14 +215,14 @@ class ApiService:
         sent = self.forwarded.returned(told.account, told.reply, told.subject)
         if sent is None:
             return
-        if told.untouched and not sent.only_asks:
+        if told.untouched and not sent.repeatable:
             self._hold(HeldRequest(sent.request, sent.asked_ns, 0))
         else:
             self._undecided(sent)
 
     def _undecided(self, sent: SentRequest) -> None:
         """Who was to decide is gone, and may have done it; a question may be asked twice."""
-        if sent.only_asks:
+        if sent.repeatable:
             self.forwarded.ask_again(sent, self.view.now_ns)
             self._hold(HeldRequest(sent.request, sent.asked_ns, 0, again=True))
         else:

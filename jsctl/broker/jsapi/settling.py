@@ -109,7 +109,7 @@ class Settling:
 
     def next_due_ns(self) -> int | None:
         """When the first one has waited long enough."""
-        return min((one.until_ns for one in self.waiting), default=None)
+        return self.waiting[0].until_ns if self.waiting else None
 
 
 def _has_more(consumer: ConsumerReplica) -> bool:

@@ -159,7 +159,7 @@ def test_a_silent_server_is_waited_for_and_others_are_asked_meanwhile() -> None:
     silent: set[str] = set()
     open_ = Forwarded(lambda peer: 1, lambda peer: peer not in silent)
     open_.sent(request(1, b"a"), "p", 0, 0)
-    open_.sent(request(2, b"b"), "p", 0, 0, only_asks=True)
+    open_.sent(request(2, b"b"), "p", 0, 0, repeatable=True)
     open_.sent(request(3, b"c"), "q", 0, 0)
     open_.sent(request(4, b"d"), "", 0, 0)
     assert open_.unanswered(SILENT_NS // 2) == []
@@ -183,11 +183,11 @@ def test_an_answer_comes_from_a_server_that_was_silent() -> None:
 def test_a_question_that_several_decide_on_has_one_answer() -> None:
     silent = {"p"}
     open_ = Forwarded(lambda peer: 1, lambda peer: peer not in silent)
-    open_.sent(request(1), "p", 0, 0, only_asks=True)
+    open_.sent(request(1), "p", 0, 0, repeatable=True)
     (lost,) = open_.unanswered(LOOK_NS)
     open_.ask_again(lost, LOOK_NS)
     assert open_.waits(lost.request)
-    open_.sent(lost.request, "q", LOOK_NS, 0, again=True, only_asks=True)
+    open_.sent(lost.request, "q", LOOK_NS, 0, again=True, repeatable=True)
     assert [open_.answered("A", b"r") for _ in range(2)] == [True, False]
     assert not open_.waits(lost.request) and not open_.answered_here("A", b"r")
     open_.anew(request(2))
@@ -196,7 +196,7 @@ def test_a_question_that_several_decide_on_has_one_answer() -> None:
 
 def test_a_question_that_is_given_back_while_it_waits_here_is_still_one() -> None:
     open_ = Forwarded(lambda peer: 1, lambda peer: False)
-    open_.sent(request(1), "p", 0, 0, only_asks=True)
+    open_.sent(request(1), "p", 0, 0, repeatable=True)
     (lost,) = open_.unanswered(LOOK_NS)
     open_.ask_again(lost, LOOK_NS)
     assert open_.returned("A", b"r", b"1") is None
@@ -208,7 +208,7 @@ def test_a_question_that_is_given_back_while_it_waits_here_is_still_one() -> Non
 
 def test_a_question_that_nobody_answers_the_second_time_is_given_up() -> None:
     open_ = Forwarded(lambda peer: 1, lambda peer: False)
-    open_.sent(request(1), "p", 0, 0, only_asks=True)
+    open_.sent(request(1), "p", 0, 0, repeatable=True)
     (lost,) = open_.unanswered(LOOK_NS)
     open_.ask_again(lost, LOOK_NS)
     (late,) = open_.late(ANSWERED_NS)
