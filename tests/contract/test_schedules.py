@@ -12,7 +12,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import NoRespondersError
 from nats.js import JetStreamContext
-from nats.js.errors import NotFoundError
+from nats.js.errors import NotFoundError, ServiceUnavailableError
 
 from jsctl.broker.jetstream.scheduling.patterns import next_due
 from jsctl.broker.server.time_zones import offset
@@ -78,7 +78,10 @@ async def made(js: JetStreamContext, name: str, subject: str = "out") -> tuple[b
     found: list[tuple[bytes, Headers]] = []
 
     async def there() -> bool:
-        one = await last(js, name, f"{name}.{subject}")
+        try:
+            one = await last(js, name, f"{name}.{subject}")
+        except ServiceUnavailableError:  # While another server is about to lead.
+            return False
         found.extend([] if one is None else [one])
         return one is not None
 
