@@ -79,6 +79,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=_turn)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """The garbage collector looks no more through what stays until the end: 11,000 tests, and all
+    modules that they need. It would do so twice after the last test, and at each of its full turns.
+    """
+    gc.freeze()
+
+
 def _turn(item: pytest.Item) -> tuple[bool, int]:
     """Tests that run alone come last, when nobody else has much to do."""
     name = item.path.relative_to(TESTS).as_posix() if item.path.is_relative_to(TESTS) else ""

@@ -94,15 +94,28 @@ def module(text: str, path: str) -> Module:
         found.defined += [Defined(name, path, node.lineno, uses[name]) for name in names]
         found.defined += methods
         found.used.update(uses)
-    walked = ast.walk(tree)
-    found.classes = [(one.name, one.lineno) for one in walked if isinstance(one, ast.ClassDef)]
+    found.classes = [(one.name, one.lineno) for one in walk(tree) if isinstance(one, ast.ClassDef)]
     return found
+
+
+def walk(node: ast.AST) -> Iterator[ast.AST]:
+    """As `ast.walk`, in another order and half the time: it is most of what this takes."""
+    todo = [node]
+    while todo:
+        node = todo.pop()
+        yield node
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                todo += [one for one in value if isinstance(one, ast.AST)]
+            elif isinstance(value, ast.AST):
+                todo.append(value)
 
 
 def names_in(node: ast.AST) -> Counter[str]:
     """How often each name is used: read by itself or behind a dot, or given as a keyword."""
     found: Counter[str] = Counter()
-    for inner in ast.walk(node):
+    for inner in walk(node):
         if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load):
             found[inner.id] += 1
         elif isinstance(inner, ast.Attribute):

@@ -72,22 +72,36 @@ class Parts:
     functions: list[tuple[int, str, int]]
     """First line, name, number of lines."""
     calls: list[tuple[int, str]]
-    """Line, and what is called."""
+    """Line, and what is called, if some of it may be banned."""
     silent: list[str]
     """What is public and has no docstring."""
 
 
 @cache
 def parts_of(path: Path) -> Parts:
-    tree = ast.parse(text_of(path), str(path))
-    found = Parts([], [], list(silent(tree)))
-    for node in ast.walk(tree):
+    text = text_of(path)
+    tree = ast.parse(text, str(path))
+    return Parts(list(functions(tree)), list(calls(tree, text)), list(silent(tree)))
+
+
+def functions(tree: ast.Module) -> Iterator[tuple[int, str, int]]:
+    """Of statements alone: to look into all expressions, too, takes longer than to parse them."""
+    todo: list[ast.stmt | ast.ExceptHandler | ast.match_case] = [*tree.body]
+    while todo:
+        node = todo.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            size = (node.end_lineno or node.lineno) - node.lineno + 1
-            found.functions.append((node.lineno, node.name, size))
-        elif isinstance(node, ast.Call) and (called := dotted(node.func)):
-            found.calls.append((node.lineno, called))
-    return found
+            yield node.lineno, node.name, (node.end_lineno or node.lineno) - node.lineno + 1
+        for below in ("body", "orelse", "finalbody", "handlers", "cases"):
+            todo += getattr(node, below, ())
+
+
+def calls(tree: ast.Module, text: str) -> Iterator[tuple[int, str]]:
+    """Where there are the words of a banned one, which most files have not."""
+    banned = (one.split(".") for one in {**BANNED_CALLS, **BANNED_IN_TESTS})
+    if any(all(word in text for word in words) for words in banned):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and (called := dotted(node.func)):
+                yield node.lineno, called
 
 
 def silent(tree: ast.Module) -> Iterator[str]:

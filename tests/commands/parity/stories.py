@@ -4,13 +4,20 @@ A story is a file of lines that begins with an empty account and an empty folder
 four times: by the real `nats` and by this tool, each on a nats-server and on our broker. The tools
 have accounts and folders of their own, so that what one does is nothing to the other; on the way
 from line to line they keep together, and so nothing has to be run twice to be compared.
+
+A line that is refused before any server is asked, as many are, says the same whatever server there
+is: where neither tool came to the first kind of server, and neither left anything in its folder,
+what they said there stands for the other kind.
 """
 
+import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
+from http.client import HTTPConnection
 from itertools import product
 from pathlib import Path
 
@@ -94,6 +101,39 @@ Ask = Callable[[], Answers]
 """Runs a line on all sides; the second time it is waited longer for answers."""
 
 
+class Traces:
+    """What a line leaves behind, from when this is made: connections and files."""
+
+    def __init__(self, sides: Sequence[Side]) -> None:
+        self._sides = sides
+        self._connections = _connections(sides[0].server)
+        # By the clock of the files: that of Python is ahead of it by up to its next tick.
+        mark = sides[0].folder.parent / "begun"
+        mark.touch()
+        self._begun_ns = mark.stat().st_ctime_ns
+
+    def on_server(self) -> bool:
+        """Whether somebody came to the server."""
+        return _connections(self._sides[0].server) != self._connections
+
+    def in_folders(self) -> bool:
+        """Whether files or folders were made, changed or removed; now and then that is said of a
+        line because of the one before."""
+        return any(
+            place.lstat().st_ctime_ns >= self._begun_ns
+            for side in self._sides
+            for place in (side.folder, *side.folder.rglob("*"))
+        )
+
+
+def _connections(server: Broker) -> int:
+    """How many clients came to a server since it began."""
+    with closing(HTTPConnection(server.monitor_url.removeprefix("http://"))) as monitor:
+        monitor.request("GET", "/varz")
+        count: int = json.load(monitor.getresponse())["total_connections"]
+    return count
+
+
 def lines_of(story: str) -> list[str]:
     """The lines that are run; of `name/2` the second piece."""
     name, _, piece = story.partition("/")
@@ -143,17 +183,24 @@ def told(
 
 
 def _asked(line: Line, sides: dict[tuple[str, str], Side], own: Own, *, together: bool) -> Answers:
-    """What each side says; the real tool works while this one does, unless they take turns."""
+    """What each side says, the kinds of server one after the other; the real tool works while this
+    one does, unless they take turns."""
     said: Answers = {}
     running = {}
-    for key, side in sides.items():
-        if side.tool == "nats":
-            running[key] = _begun(line, side)
-            if together:
-                said[key] = _ended(line, running.pop(key))
-    for key, side in sides.items():
-        if side.tool == "jsctl":
-            said[key] = own(side, line)
+    for kind in BOTH_KINDS:
+        theirs, ours = ((tool, kind) for tool in TOOLS)
+        traces = None if said else Traces((sides[theirs], sides[ours]))
+        running[theirs] = _begun(line, sides[theirs])
+        if together:
+            said[theirs] = _ended(line, running.pop(theirs))
+        said[ours] = own(sides[ours], line)
+        if traces and not traces.on_server():
+            said |= {key: _ended(line, running.pop(key)) for key in list(running)}
+            if not traces.on_server() and not traces.in_folders():
+                return {
+                    (tool, each): _without_places(said[tool, kind], sides[tool, kind])
+                    for each, tool in product(BOTH_KINDS, TOOLS)
+                }
     said |= {key: _ended(line, process) for key, process in running.items()}
     return {key: _without_places(one, sides[key]) for key, one in said.items()}
 
