@@ -73,6 +73,8 @@ def account_info_screen(
 
 def _add_permissions(screen: Details, rows: ConnectionRows) -> None:
     for title, rules in (("Publish", rows.publish), ("Subscribe", rows.subscribe)):
+        if not any(rules.values()):
+            continue
         screen.section(f"{title} Permissions")
         for word in (ALLOWED, DENIED):
             screen.rows(word, rules.get(word.lower(), ()))
