@@ -30,15 +30,15 @@ async def rescue(call: Call) -> None:
     """Lowers the quorum of the meta group to the servers that are there."""
     async with call.client() as client:
         system = NatsSystem(client, call.settings)
+        expected = await servers_if_told(system)
+        replies = await system.gather("JSZ", {"raft": True}, expected=expected)
         domain = call.settings.connection.jetstream_domain
-        expected = 0 if domain else await servers_if_told(system)
-        where = EventFilterOptions(domain=domain)
-        replies = await system.gather("JSZ", {"raft": True}, where=where, expected=expected)
-        states = [(reply.server, reply.as_(Jsz)) for reply in replies if reply.error is None]
+        told = [(reply.server, reply.as_(Jsz)) for reply in replies if reply.error is None]
+        states = [(server, jsz) for server, jsz in told if server.domain == domain]
         found = [(server.name, jsz.meta_cluster) for server, jsz in states]
         here = sorted((name, meta) for name, meta in found if meta is not None and meta.name)
         if not here:
-            raise Conflict("no server with JetStream answered, ensure a system account is used")
+            raise Conflict(_why_none(domain, {server.domain for server, _ in told}))
         _show_state(call, states)
         if led := next((meta.leader for _, meta in here if meta.leader), ""):
             call.output.print("Cluster is healthy with a leader, no rescue needed")
@@ -62,6 +62,21 @@ async def rescue(call: Call) -> None:
     if call.as_data:
         told = {"quorum": len(names), "servers": done, "refused": refused, "leader": leader}
         call.output.json(told)
+
+
+def _why_none(domain: str, there: set[str]) -> str:
+    """Why no server of a domain (empty: of none) has a meta group, with the domains there are."""
+    if not there or there == {domain}:
+        return "no server with JetStream answered, ensure a system account is used"
+    if there == {""}:
+        return (
+            "servers are not in a JetStream domain, remove the domain set using --js-domain "
+            "or the context"
+        )
+    names = ", ".join(sorted(one or "no domain" for one in there))
+    if len(there) == 1:
+        return f"servers are in domain {names}, specify it using --js-domain"
+    return f"multiple domains found, pick one from {names}"
 
 
 def _show_state(call: Call, replies: Replies) -> None:

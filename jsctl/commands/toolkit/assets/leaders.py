@@ -102,6 +102,7 @@ def _tell_spread(call: Call, groups: dict[str, ClusterInfo]) -> None:
                 f"Nats server '{server}' is the lead of {counted(count, 'entity', 'entities')} "
                 f"with a offset of {count - fair}"
             )
+        call.output.log("")
 
 
 def leader_counts(groups: Iterable[ClusterInfo]) -> dict[str, int]:

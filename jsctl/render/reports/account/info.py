@@ -66,7 +66,8 @@ def account_info_screen(
         screen.text()
         screen.text(problem)
         return screen
-    screen.section("JetStream Account Information", parent=True)
+    domain = f" for domain {info.domain}" if info.domain else ""
+    screen.section(f"JetStream Account Information{domain}", parent=True)
     _add_jetstream(screen, info, rows.max_payload)
     return screen
 
