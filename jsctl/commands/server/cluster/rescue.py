@@ -33,12 +33,12 @@ async def rescue(call: Call) -> None:
         expected = await servers_if_told(system)
         replies = await system.gather("JSZ", {"raft": True}, expected=expected)
         domain = call.settings.connection.jetstream_domain
-        told = [(reply.server, reply.as_(Jsz)) for reply in replies if reply.error is None]
-        states = [(server, jsz) for server, jsz in told if server.domain == domain]
+        seen = [(reply.server, reply.as_(Jsz)) for reply in replies if reply.error is None]
+        states = [(server, jsz) for server, jsz in seen if server.domain == domain]
         found = [(server.name, jsz.meta_cluster) for server, jsz in states]
         here = sorted((name, meta) for name, meta in found if meta is not None and meta.name)
         if not here:
-            raise Conflict(_why_none(domain, {server.domain for server, _ in told}))
+            raise Conflict(_why_none(domain, {server.domain for server, _ in seen}))
         _show_state(call, states)
         if led := next((meta.leader for _, meta in here if meta.leader), ""):
             call.output.print("Cluster is healthy with a leader, no rescue needed")
