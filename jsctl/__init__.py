@@ -1,3 +1,6 @@
 """jsctl: the operator's tool for NATS JetStream, with its own clustered server."""
 
 __version__ = "0.1.0"
+
+INTERRUPTED = 130
+"""The status of a process that Ctrl-C ended: 128 and the number of SIGINT."""

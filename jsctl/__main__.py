@@ -1,82 +1,40 @@
-"""`python -m jsctl`, and a short way to the broker that loads nothing of the front end."""
+"""`python -m jsctl`, and where the program `jsctl` begins.
 
-import gc
+From here on Ctrl-C ends the process without a word, whatever is being loaded; when it comes earlier
+Python shows where it was. So nothing is loaded here that Python has not loaded already.
+"""
+
+import _signal  # type: ignore[import-not-found]  # what `signal` wraps; that one takes longer
 import os
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
 
-INTERRUPTED = 130
-"""128 and the number of SIGINT: it came before anything could trap it."""
-
-
-def leave(status: int) -> NoReturn:
-    """End the process as it stands.
-
-    Taking the interpreter apart would keep it for tens of milliseconds, and nothing is left to do.
-    """
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
-
-
-def serve_broker(words: Sequence[str]) -> NoReturn:
-    """Run `jsctl broker` with the words behind it, and end the process with it."""
-    gc.disable()  # Nothing of what is loaded goes again; the broker begins to collect itself.
-    try:
-        from jsctl.commands.broker import main as run_broker
-
-        status = run_broker(words, leave)
-    except KeyboardInterrupt:
-        status = INTERRUPTED
-    except BrokenPipeError:  # of its help in a pager that was left
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        status = 0
-    leave(status)
-
-
-def _with_all_streams() -> None:
-    """What a shell has closed (`>&-`) leads nowhere; else the next file or socket would get it."""
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            mode = "r" if number == 0 else "w"
-            setattr(sys, name, os.fdopen(_nowhere(number), mode, encoding="utf-8"))
-
-
-def _nowhere(number: int) -> int:
-    opened = os.open(os.devnull, os.O_RDWR)
-    if opened != number:
-        os.dup2(opened, number)
-        os.close(opened)
-    return number
+from jsctl import INTERRUPTED
 
 
 def main() -> int:
-    """Run the command line; the exit status is returned."""
+    """Run the command line; the exit status is returned.
+
+    An interrupt that is ignored, as in a background job, stays so. One that comes behind the
+    command, while Python is taken apart, ends the process too.
+    """
+    early = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
+    if early:
+        _signal.signal(_signal.SIGINT, _end)
+    from jsctl.entry import run
+
     try:
-        return _run()
+        if early:
+            _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+        return run()
     except KeyboardInterrupt:  # while what a command needs was being loaded
         return INTERRUPTED
+    finally:
+        if early:
+            _signal.signal(_signal.SIGINT, _end)
 
 
-def _run() -> int:
-    _with_all_streams()
-    if sys.argv[1:2] == ["broker"]:
-        serve_broker(sys.argv[2:])
-    if sys.argv[1:2] == ["__complete"]:
-        from jsctl.completion import main as run_completion
-
-        leave(run_completion(sys.argv[2:]))
-    from jsctl.cli import main as run_cli
-
-    return run_cli(sys.argv[1:], _near)
-
-
-def _near(words: Sequence[str]) -> tuple[str, ...]:
-    """Hints for a name that nobody knows; what they need is loaded only then."""
-    from jsctl.completion.near import near_hints
-
-    return near_hints(words, os.environ)
+def _end(_number: int, _frame: object) -> None:
+    os._exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

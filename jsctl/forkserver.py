@@ -19,9 +19,9 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from jsctl.__main__ import serve_broker
 from jsctl.broker import lazy
 from jsctl.dataclass import write_ahead
+from jsctl.entry import serve_broker
 
 PACKET_BYTES = 1 << 16
 """The longest request; what is longer is not asked for."""

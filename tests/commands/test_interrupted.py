@@ -324,7 +324,7 @@ runpy.run_module("jsctl", run_name="__main__")
 """
 
 
-@pytest.mark.parametrize("module", ["jsctl.cli", "jsctl.settings", "click", "asyncio"])
+@pytest.mark.parametrize("module", ["typing", "jsctl.cli", "jsctl.settings", "click", "asyncio"])
 def test_one_that_comes_while_the_program_is_loaded_ends_it_too(
     module: str, tmp_path: Path
 ) -> None:

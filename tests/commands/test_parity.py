@@ -48,21 +48,8 @@ SAME = (
     "stream add X",
     "stream add X --subjects x --storage tape --defaults",
     "stream add --config /nope",
-    "stream cluster step-down M",
     "consumer add A",
     "consumer add A X",
-    "stream add X --subjects x --replicas 4 --defaults --cluster nope",
-    "stream find --cluster C1 -n",
-    "stream find --replicas 3 -n",
-    "stream report --cluster nope",
-    "stream cluster balance --server-name nope",
-    "stream cluster cancel-move",
-    "stream cluster evacuate",
-    "consumer cluster evacuate A",
-    "consumer add A C --pull --replicas 5 --defaults",
-    "kv add B --replicas 4",
-    "kv add B --tags nope",
-    "object add O --replicas 5 --cluster nope",
 )
 
 

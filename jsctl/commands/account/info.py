@@ -70,7 +70,7 @@ async def _jetstream(manager: Manager) -> tuple[AccountInfo | None, str]:
 
 
 def _named(identity: str, name: str) -> str:
-    return f"{name} ({identity})" if name and identity else identity or name or "unknown"
+    return f"{name} ({identity})" if name and identity else identity or name
 
 
 def _rows(user: UserInfo, facts: ConnectionFacts) -> ConnectionRows:

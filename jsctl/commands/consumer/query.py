@@ -7,7 +7,7 @@ from jsctl.api.codec import encode
 from jsctl.api.consumer import ConsumerConfig, ConsumerInfo
 from jsctl.api.times import parse_time
 from jsctl.api.words import PriorityPolicy
-from jsctl.commands.toolkit.content.expressions import compiled
+from jsctl.commands.toolkit.content.expressions import OF_ASSETS, compiled
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import UsageError
 
@@ -26,7 +26,7 @@ def chosen(call: Call, infos: Sequence[ConsumerInfo]) -> list[ConsumerInfo]:
     wanted = not call.flag("invert")
     found = list(infos)
     if call.text("expression"):
-        matches = compiled(call.text("expression"))
+        matches = compiled(call.text("expression"), names=OF_ASSETS)
         found = [info for info in found if matches(_environment(info))]
     for test in (*_kinds(call), *_counts(call), *_places(call)):
         found = [info for info in found if test(info) is wanted]

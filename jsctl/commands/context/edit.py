@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from jsctl.commands.context.show import show_context, store_of
+from jsctl.commands.toolkit.content.yaml_problems import yaml_problem
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, NotFound, UsageError
 from jsctl.settings import COLORS, CONTEXT_KEYS, Context
@@ -80,7 +81,7 @@ def from_text(text: str, context: Context) -> Context:
     try:
         document = yaml.safe_load(text) or {}
     except yaml.YAMLError as error:
-        raise UsageError(f"the context is not valid YAML: {error}") from None
+        raise UsageError(f"the context is {yaml_problem(error)}") from None
     if not isinstance(document, dict):
         raise UsageError("the context is not a set of keys and values")
     unknown = sorted(set(document) - set(CONTEXT_KEYS))

@@ -14,7 +14,7 @@ from jsctl.commands.toolkit.monitoring.flags import ARCHIVE
 
 _SERVER_SORTS = (
     *("name", "cluster", "conns", "conn", "subs", "sub", "routes", "route"),
-    *("gw", "gws", "mem", "cpu", "slow", "uptime", "rtt"),
+    *("gw", "mem", "cpu", "slow", "uptime", "rtt"),
 )
 _REPLICAS = (
     Option("stream", "Filter results by stream"),

@@ -17,7 +17,7 @@ from jsctl.client.system import NatsSystem, NoSystemRights
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.reading import interruptible
 from jsctl.commands.toolkit.monitoring.asking import NO_RESULTS
-from jsctl.errors import UsageError
+from jsctl.errors import UsageError, prefixed
 from jsctl.render.column import Column
 from jsctl.render.formats import as_csv
 from jsctl.render.reports.server.replicas import (
@@ -99,7 +99,7 @@ async def _replies(call: Call, *, consumers: bool) -> Replies:
         async with call.client() as client:
             _tell(call, f"Connected in {perf_counter() - started:.3f}s")
             system, started = NatsSystem(client, settings), perf_counter()
-            expected = expected or await known_servers(system)
+            expected = expected or await _servers(system)
             answers = await system.gather("JSZ", encode(options), expected=expected)
         found = [(one.server, one.as_(Jsz)) for one in answers if one.error is None]
     if not found:
@@ -109,6 +109,13 @@ async def _replies(call: Call, *, consumers: bool) -> Replies:
     if len(found) < expected:
         _tell(call, f"Warning: expected {expected} responses got {len(found)}")
     return found
+
+
+async def _servers(system: NatsSystem) -> int:
+    try:
+        return await known_servers(system)
+    except NoSystemRights as error:
+        raise prefixed(error, "failed to get current active servers") from None
 
 
 def _tell(call: Call, text: str) -> None:

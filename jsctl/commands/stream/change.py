@@ -56,8 +56,6 @@ async def rm(call: Call) -> int | None:
             return await _matching(call, manager, "delete", manager.delete_stream)
         if call.flag("force") and not call.text("stream"):
             raise UsageError("--force requires a stream name")
-        if call.flag("force") and not call.text("stream"):
-            raise UsageError("--force requires a stream name")
         name = await _named(call, manager)
         if not call.confirm(f"Really delete Stream {name}"):
             return None
@@ -84,7 +82,7 @@ async def purge(call: Call) -> int | None:
                 "purge",
                 lambda name: manager.purge(name, subject=subject, seq=seq, keep=keep),
             )
-        name = await _named(call, manager)
+        name = await pick_stream(call, manager)
         confirm_bucket(call, name)
         if not call.confirm(f"Really purge Stream {name}"):
             return None
@@ -107,7 +105,7 @@ async def purge(call: Call) -> int | None:
 async def rmm(call: Call) -> None:
     """Erase one message."""
     async with call.manager() as manager:
-        name = await _named(call, manager)
+        name = await pick_stream(call, manager)
         seq = call.integer("id")
         if not seq and call.given("id"):
             raise UsageError("sequence number is required")
@@ -122,7 +120,7 @@ async def rmm(call: Call) -> None:
 async def seal(call: Call) -> None:
     """Make a stream read-only for ever."""
     async with call.manager() as manager:
-        name = await _named(call, manager)
+        name = await pick_stream(call, manager)
         question = f"Really seal Stream {name}, sealed streams can not be unsealed or modified"
         if not call.confirm(question):
             return

@@ -35,7 +35,8 @@ async def find(call: Call) -> None:
         for name in sorted(row.info.config.name for row in rows):
             call.output.print(name)
         return
-    call.output.table(rows, LIST_COLUMNS, "Streams")
+    subject = call.text("subject")
+    call.output.table(rows, LIST_COLUMNS, f"Streams matching {subject}" if subject else "Streams")
     if not call.output.machine:
         call.output.print("\n")
 

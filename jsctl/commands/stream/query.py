@@ -6,7 +6,7 @@ from time import time_ns
 from jsctl.api.codec import encode
 from jsctl.api.stream import StreamInfo
 from jsctl.api.times import parse_time
-from jsctl.commands.toolkit.content.expressions import compiled
+from jsctl.commands.toolkit.content.expressions import OF_ASSETS, compiled
 from jsctl.commands.toolkit.content.patterns import covers, searcher
 from jsctl.commands.toolkit.invocation.call import Call
 
@@ -23,7 +23,7 @@ def chosen(call: Call, infos: Sequence[StreamInfo]) -> list[StreamInfo]:
     wanted = not call.flag("invert")
     found = list(infos)
     if call.text("expression"):
-        matches = compiled(call.text("expression"))
+        matches = compiled(call.text("expression"), names=OF_ASSETS)
         found = [info for info in found if matches(environment(info))]
     for test in tests(call):
         found = [info for info in found if test(info) is wanted]

@@ -4,11 +4,11 @@ import re
 from collections.abc import Callable
 from difflib import unified_diff
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
-from jsctl.testing import Broker
-from tests.commands.parity.conftest import LINES, tidied
+from tests.commands.parity.conftest import LINES, Place, Said, tidied
 from tests.commands.parity.stories import DIFFERENT, OTHER_SERVER, Answers, Own, pieces, told
 from tests.support.nats_tool import needed
 
@@ -78,29 +78,55 @@ def tidy(text: str) -> str:
 STORY_S = 1500
 """Of up to 200 lines, each told to four sides; on a busy machine a line takes seconds."""
 
-Compare = Callable[[str, Callable[[str], Broker], Own, Path], None]
+Compare = Callable[[str, Callable[[str], Place], Own, Path], None]
+Level = Callable[[str, bool], str]
+"""Takes more out of an answer; the other argument is whether its line changes nothing."""
 
 
-def alike(folder: str) -> Compare:
-    """The test of a folder's stories, each piece by itself."""
+def as_it_is(text: str, _settled: bool) -> str:
+    return text
+
+
+def alike(folder: str, level: Level = as_it_is, patience_s: float = 0.0) -> Compare:
+    """The test of a folder's stories, each piece by itself.
+
+    So long a line that changes nothing is asked again, and at least once.
+    """
     stories = sorted(path.stem for path in (LINES / folder).glob("*.txt"))
 
     @needed
     @pytest.mark.timeout(STORY_S)
     @pytest.mark.parametrize("story", [piece for story in stories for piece in pieces(story)])
-    def test(story: str, servers: Callable[[str], Broker], own: Own, tmp_path: Path) -> None:
-        compare(story, servers, own, tmp_path)
+    def test(story: str, servers: Callable[[str], Place], own: Own, tmp_path: Path) -> None:
+        compare(story, servers, own, tmp_path, level, patience_s)
 
     return test
 
 
-def compare(story: str, servers: Callable[[str], Broker], own: Own, folder: Path) -> None:
+def compare(
+    story: str,
+    servers: Callable[[str], Place],
+    own: Own,
+    folder: Path,
+    level: Level,
+    patience_s: float,
+) -> None:
     """Fails with all lines of a story that are answered differently and not marked so."""
+
+    def levelled(answers: Answers, settled: bool) -> Answers:
+        return {
+            who: Said(one.code, level(one.out, settled), level(one.err, settled))
+            for who, one in answers.items()
+        }
+
     different: list[str] = []
     for line, ask, twice in told(story, servers, own, folder):
-        found = differences(line, ask())
-        if found and twice:
-            found = differences(line, ask())
+        found = differences(line, levelled(ask(), twice))
+        end = monotonic() + patience_s
+        while found and twice:
+            found = differences(line, levelled(ask(), twice))
+            if monotonic() > end:
+                break
         different += found
     assert not different, "\n".join(different)
 

@@ -11,12 +11,13 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import unified_diff
 from itertools import takewhile
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -34,7 +35,11 @@ BOTH_KINDS = tuple(KINDS)
 ACCOUNTS = ("theirs", "ours", "both")
 BUSY = "busy"
 LINES = Path(__file__).parent / "lines"
-STORIES = tuple(sorted(path.stem for path in LINES.glob("*/*.txt")))
+CLUSTERED = "clusters"
+"""The folder of the tables for clusters; all others are for servers alone."""
+STORIES = tuple(
+    sorted(path.stem for path in LINES.glob("*/*.txt") if path.parent.name != CLUSTERED)
+)
 """Tables of lines, each of which has an account for each tool; see `stories`."""
 CONFIG = """
 accounts {
@@ -149,6 +154,13 @@ def accounts_of(story: str) -> tuple[str, str]:
     return f"theirs-{story}", f"ours-{story}"
 
 
+def config_of(stories: Iterable[str]) -> str:
+    """Of a server that has the accounts of stories, beside the others."""
+    names = [*ACCOUNTS, BUSY, *(account for story in stories for account in accounts_of(story))]
+    accounts = "\n".join(ACCOUNT % {"name": name, "password": PASSWORD} for name in names)
+    return CONFIG % {"password": PASSWORD, "accounts": accounts}
+
+
 def normal(text: str) -> str:
     """Without moments, lengths of time, and the width of columns, which follows from them.
 
@@ -202,10 +214,7 @@ def started(kind: str) -> Iterator[Broker]:
     What reports of servers say of accounts and streams that are not there is another thing where
     there are none at all, and must not hang on what was tried before.
     """
-    names = [*ACCOUNTS, BUSY, *(account for story in STORIES for account in accounts_of(story))]
-    accounts = "\n".join(ACCOUNT % {"name": name, "password": PASSWORD} for name in names)
-    config = CONFIG % {"password": PASSWORD, "accounts": accounts}
-    with KINDS[kind](config=config, jetstream=True, name="n1") as server:
+    with KINDS[kind](config=config_of(STORIES), jetstream=True, name="n1") as server:
         for words in (
             ("stream", "add", "BUSY", "--subjects", "busy", "--defaults"),
             ("consumer", "add", "BUSY", "C", "--pull", "--defaults"),
@@ -274,7 +283,18 @@ def same(
     return compare
 
 
-def environment(server: Broker, who: str) -> dict[str, str]:
+class Place(Protocol):
+    """A server, or a cluster, that clients connect to."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def monitor_url(self) -> str:
+        """Of the server at `url`."""
+
+
+def environment(server: Place, who: str) -> dict[str, str]:
     """Of either tool."""
     return {
         "NATS_URL": server.url,

@@ -18,16 +18,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from http.client import HTTPConnection
-from itertools import product
+from itertools import chain, product, repeat
 from pathlib import Path
 
-from jsctl.testing import Broker
 from tests.commands.parity.conftest import (
     BOTH_KINDS,
     LINES,
     NATS,
     RUN_S,
     Line,
+    Place,
     Said,
     accounts_of,
     environment,
@@ -65,7 +65,7 @@ class Side:
     """A tool on a server, with all that it does not share with the others."""
 
     tool: str
-    server: Broker
+    server: Place
     user: str
     folder: Path
     wait: str = ANSWER
@@ -126,7 +126,7 @@ class Traces:
         )
 
 
-def _connections(server: Broker) -> int:
+def _connections(server: Place) -> int:
     """How many clients came to a server since it began."""
     with closing(HTTPConnection(server.monitor_url.removeprefix("http://"))) as monitor:
         monitor.request("GET", "/varz")
@@ -153,7 +153,7 @@ def _text(story: str) -> str:
 
 
 def told(
-    story: str, servers: Callable[[str], Broker], own: Own, folder: Path
+    story: str, servers: Callable[[str], Place], own: Own, folder: Path
 ) -> Iterator[tuple[str, Ask, bool]]:
     """Each line of a story, what asks the four sides, and whether that can be done twice."""
     name = story.partition("/")[0]
@@ -172,7 +172,8 @@ def told(
         again = words.startswith(AGAIN)
         words = words.removeprefix(AGAIN)
         line = Line.of(words.removeprefix(DIFFERENT).removeprefix(OTHER_SERVER))
-        waits = iter((ANSWER_OF_SERVERS if users[0] == SYSTEM else ANSWER, LATE_ANSWER))
+        first = ANSWER_OF_SERVERS if users[0] == SYSTEM else ANSWER
+        waits = chain((first,), repeat(LATE_ANSWER))
 
         def ask(line: Line = line, waits: Iterator[str] = waits) -> Answers:
             wait = next(waits)

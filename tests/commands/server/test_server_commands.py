@@ -184,7 +184,7 @@ def test_step_down_moves_the_meta_leader(system: Run, server: Server) -> None:
     assert moved.err.endswith(f'New leader elected "{wanted}"\n')
     refused = system("server", "raft", "down", "--js-domain", "hub")
     assert refused.code == 1
-    assert "--js-domain" in refused.err
+    assert refused.err == 'jsctl: error: no servers responded in domain "hub"\n'
 
 
 def test_peer_remove_asks_first(system: Run, server: Server) -> None:
@@ -203,7 +203,7 @@ def test_ordinary_accounts_are_told_why(run: Run) -> None:
     for words, text in (
         (("server", "ls"), f"no results received, {NO_RIGHTS}"),
         (("server", "report", "jsz"), f"{JSZ}: server request failed, {NO_RIGHTS}"),
-        (("server", "raft", "step-down"), "could not obtain cluster information: "),
+        (("server", "raft", "step-down"), "server request failed, "),
     ):
         result = run(*words)
         assert result.code == 1

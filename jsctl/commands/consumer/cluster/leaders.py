@@ -26,7 +26,9 @@ async def step_down(call: Call) -> None:
     async with call.manager() as manager:
         found = await consumer_of(call, manager)
         stream, name = found.stream_name, found.name
-        cluster = clustered_group(found.cluster, f'consumer "{stream}" > "{name}"', "consumer")
+        cluster = clustered_group(
+            call, found.cluster, f'consumer "{stream}" > "{name}"', "consumer"
+        )
         peers = len(cluster.replicas) + 1
         call.output.log(
             f'Requesting leader step down of "{cluster.leader}" in a {peers} peer RAFT group'

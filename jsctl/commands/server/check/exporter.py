@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, cast
 
 from jsctl.commands.server.check.properties import CHECKS, values_of
 from jsctl.commands.server.check.run import NOT_CONNECTED, Body, carried_out, critical_if_it_fails
+from jsctl.commands.toolkit.content.yaml_problems import yaml_problem
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError, UsageError
@@ -78,7 +79,7 @@ def plans_of(call: Call, path: Path) -> list[Plan]:
     except OSError as error:
         raise UsageError(f"could not read {path}: {error.strerror}") from None
     except (yaml.YAMLError, ValueError) as error:
-        raise UsageError(f"{path}: {' '.join(str(error).split())}") from None
+        raise UsageError(f"{path}: {yaml_problem(error)}") from None
     if not isinstance(document, dict) or not isinstance(document.get("checks", []), list):
         raise UsageError(f"{path}: expected a document with a list of checks")
     rows = document.get("checks") or []

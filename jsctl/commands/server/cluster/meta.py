@@ -14,7 +14,7 @@ from jsctl.client.system import NatsSystem
 from jsctl.commands.server.cluster.settling import wait_until_settled
 from jsctl.commands.toolkit.assets.catching_up import wait_for_replicas
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import Conflict, JsctlError, NotFound, UsageError, prefixed
+from jsctl.errors import Conflict, NotFound
 from jsctl.render.humanize import duration
 from jsctl.render.reports.server.jetstream import meta_groups
 
@@ -44,7 +44,6 @@ which may lead to duplicate deliveries.
 
 async def step_down(call: Call) -> None:
     """A new meta leader."""
-    _refuse_domain(call)
     placement = Placement(
         cluster=call.text("cluster"), tags=call.words("tags"), preferred=call.text("host")
     )
@@ -74,7 +73,6 @@ async def step_down(call: Call) -> None:
 
 async def peer_remove(call: Call) -> None:
     """Takes a server that is gone out of the meta group."""
-    _refuse_domain(call)
     name = call.text("name")
     async with call.client() as client:
         meta = await _meta_leader(client, call)
@@ -137,19 +135,19 @@ async def _assets_on(client: "NatsClient", call: Call, name: str) -> tuple[int, 
     return found.streams, found.consumers
 
 
-def _refuse_domain(call: Call) -> None:
-    if call.settings.connection.jetstream_domain:
-        raise UsageError("the --js-domain flag cannot be used with this command")
+def _domain(call: Call) -> EventFilterOptions:
+    """The servers of a domain, where one is given: others have a meta group of their own."""
+    return EventFilterOptions(domain=call.settings.connection.jetstream_domain)
 
 
 async def _meta_leader(client: "NatsClient", call: Call) -> MetaClusterInfo:
     """The meta group as its only leader sees it; raises Conflict when that is not clear."""
     system = NatsSystem(client, call.settings)
-    try:
-        wanted = await known_servers(system)
-        replies = await system.gather("JSZ", {"raft": True}, expected=wanted)
-    except JsctlError as error:
-        raise prefixed(error, "could not obtain cluster information") from None
+    where = _domain(call)
+    wanted = 0 if where.domain else await known_servers(system)
+    replies = await system.gather("JSZ", {"raft": True}, where=where, expected=wanted)
+    if not replies and where.domain:
+        raise NotFound(f'no servers responded in domain "{where.domain}"')
     groups = meta_groups([(reply.server, reply.as_(Jsz)) for reply in replies])
     if not groups:
         raise Conflict(
@@ -170,7 +168,8 @@ async def _new_leader(client: "NatsClient", call: Call, old: str) -> str:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + ELECTION_SECONDS
     while loop.time() < deadline:
-        replies = await system.gather("JSZ", {"leader_only": True}, expected=1)
+        options = {"leader_only": True}
+        replies = await system.gather("JSZ", options, where=_domain(call), expected=1)
         for meta in meta_groups([(reply.server, reply.as_(Jsz)) for reply in replies]):
             if meta.leader != old:
                 return meta.leader

@@ -3,12 +3,14 @@
 import asyncio
 
 from jsctl.api.monitoring.jsz import Jsz, MetaClusterInfo
-from jsctl.client.facts import known_servers
+from jsctl.api.server import EventFilterOptions
 from jsctl.client.manager import Manager
 from jsctl.client.system import NatsSystem
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.naming import confirm_by_name
+from jsctl.commands.toolkit.monitoring.asking import servers_if_told
 from jsctl.errors import Conflict, JsctlError
+from jsctl.render.reports.server.jetstream import STATE_COLUMNS, Replies, state_rows
 
 POLL_SECONDS = 0.1
 WARNING = """\
@@ -28,11 +30,16 @@ async def rescue(call: Call) -> None:
     """Lowers the quorum of the meta group to the servers that are there."""
     async with call.client() as client:
         system = NatsSystem(client, call.settings)
-        replies = await system.gather("JSZ", {"raft": True}, expected=await known_servers(system))
-        found = [(reply.server.name, reply.as_(Jsz).meta_cluster) for reply in replies]
+        expected = await servers_if_told(system)
+        replies = await system.gather("JSZ", {"raft": True}, expected=expected)
+        domain = call.settings.connection.jetstream_domain
+        seen = [(reply.server, reply.as_(Jsz)) for reply in replies if reply.error is None]
+        states = [(server, jsz) for server, jsz in seen if server.domain == domain]
+        found = [(server.name, jsz.meta_cluster) for server, jsz in states]
         here = sorted((name, meta) for name, meta in found if meta is not None and meta.name)
         if not here:
-            raise Conflict("no server with JetStream answered, ensure a system account is used")
+            raise Conflict(_why_none(domain, {server.domain for server, _ in seen}))
+        _show_state(call, states)
         if led := next((meta.leader for _, meta in here if meta.leader), ""):
             call.output.print("Cluster is healthy with a leader, no rescue needed")
             if call.as_data:
@@ -57,12 +64,35 @@ async def rescue(call: Call) -> None:
         call.output.json(told)
 
 
+def _why_none(domain: str, there: set[str]) -> str:
+    """Why no server of a domain (empty: of none) has a meta group, with the domains there are."""
+    if not there or there == {domain}:
+        return "no server with JetStream answered, ensure a system account is used"
+    if there == {""}:
+        return (
+            "servers are not in a JetStream domain, remove the domain set using --js-domain "
+            "or the context"
+        )
+    names = ", ".join(sorted(one or "no domain" for one in there))
+    if len(there) == 1:
+        return f"servers are in domain {names}, specify it using --js-domain"
+    return f"multiple domains found, pick one from {names}"
+
+
+def _show_state(call: Call, replies: Replies) -> None:
+    """How many peers each server knows, and how many of them have to agree."""
+    if not call.as_data:
+        call.output.table(state_rows(replies), STATE_COLUMNS, "Current Cluster State")
+        call.output.print()
+
+
 async def _led(call: Call, system: NatsSystem, servers: int) -> str:
     """Waits until somebody leads; raises Conflict when nobody does in time."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + call.settings.timeout
     while loop.time() < deadline:
-        replies = await system.gather("JSZ", {"raft": True}, expected=servers)
+        where = EventFilterOptions(domain=call.settings.connection.jetstream_domain)
+        replies = await system.gather("JSZ", {"raft": True}, where=where, expected=servers)
         for reply in replies:
             meta = reply.as_(Jsz).meta_cluster
             if meta is None and servers == 1:

@@ -14,6 +14,7 @@ from jsctl.render.reports.server.jetstream import (
     jetstream_columns,
     jetstream_footer,
     jetstream_rows,
+    leaders_of,
     meta_groups,
     meta_rows,
     no_leader_warning,
@@ -82,8 +83,7 @@ def _print_meta(call: Call, replies: Replies) -> None:
 
 
 def _print_leaders(call: Call, replies: Replies) -> None:
-    streams = {(server.cluster, server.name): jsz.streams_leader for server, jsz in replies}
-    consumers = {(server.cluster, server.name): jsz.consumers_leader for server, jsz in replies}
+    streams, consumers = leaders_of(replies, account=call.text("account"))
     if not any(streams.values()) and not any(consumers.values()):
         call.output.print("\nNo JetStream asset leader data reported")
         return

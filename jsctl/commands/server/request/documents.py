@@ -12,7 +12,12 @@ from jsctl.api.monitoring.connz import (
 from jsctl.api.monitoring.health import IpqueueszOptions, RaftzOptions
 from jsctl.api.monitoring.jsz import JSzOptions
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.commands.toolkit.monitoring.asking import STATES, count_of, request_filter
+from jsctl.commands.toolkit.monitoring.asking import (
+    STATES,
+    count_of,
+    request_filter,
+    servers_if_told,
+)
 from jsctl.errors import UsageError
 from jsctl.render.formats import as_json_line
 
@@ -137,7 +142,7 @@ async def _print_replies(
     only_one: bool = False,
     skip_empty: bool = False,
 ) -> None:
-    from jsctl.client.facts import known_servers, source_options
+    from jsctl.client.facts import source_options
 
     where = request_filter(call)
     expected = count_of(call, "wait")
@@ -145,7 +150,7 @@ async def _print_replies(
         expected = 1
     async with call.system() as system:
         if not expected and not (where.cluster or where.tags or where.domain):
-            expected = await known_servers(system)
+            expected = await servers_if_told(system)
         given = source_options(system, options)
         replies = await system.gather(kind, given, where=where, expected=expected)
     found = [reply for reply in replies if not skip_empty or reply.data.get("connections")]

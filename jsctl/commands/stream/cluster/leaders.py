@@ -26,7 +26,7 @@ async def step_down(call: Call) -> None:
     async with call.manager() as manager:
         found = await stream_of(call, manager)
         name = found.config.name
-        cluster = clustered_group(found.cluster, f'stream "{name}"')
+        cluster = clustered_group(call, found.cluster, f'stream "{name}"')
         peers = len(cluster.replicas) + 1
         call.output.log(
             f'Requesting leader step down of "{cluster.leader}" for stream "{name}" '

@@ -9,7 +9,7 @@ from jsctl.commands.toolkit.assets.catching_up import wait_for_replicas
 from jsctl.commands.toolkit.assets.moving import LOOK_NS, POLL_SECONDS, LookUp, evacuate
 from jsctl.commands.toolkit.assets.picking import stream_of
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import Aborted, Conflict, UsageError
+from jsctl.errors import Aborted, Conflict
 
 if TYPE_CHECKING:
     from jsctl.client.manager import Manager
@@ -25,12 +25,8 @@ async def peer_remove(call: Call) -> None:
     async with call.manager() as manager:
         found = await stream_of(call, manager)
         name, cluster = found.config.name, found.cluster
-        if cluster is None or not cluster.name:
+        if cluster is None or not cluster.name or not cluster.replicas:
             raise Conflict(f'stream "{name}" is not clustered')
-        if not cluster.replicas and not call.flag("force"):
-            raise UsageError(
-                "removing the only peer on a stream will result in data loss, use --force to force"
-            )
         peers = [cluster.leader, *(peer.name for peer in cluster.replicas)]
         peer = call.text("peer") or call.prompts.choose("Select a Peer", [p for p in peers if p])
         call.output.log(f'Removing peer "{peer}"')

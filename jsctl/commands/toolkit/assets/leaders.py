@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 
 from jsctl.api.cluster import ClusterInfo
 from jsctl.api.errors import ApiError
@@ -20,13 +21,21 @@ LOOK_NS = 500_000_000
 LookUp = Callable[[], Awaitable[ClusterInfo | None]]
 
 
-def clustered_group(cluster: ClusterInfo | None, what: str, short: str = "") -> ClusterInfo:
-    """The group, if it has peers and a leader; raises Conflict."""
+UNKNOWN = "<unknown>"
+"""In the place of a leader that nobody knows."""
+
+
+def clustered_group(
+    call: Call, cluster: ClusterInfo | None, what: str, short: str = ""
+) -> ClusterInfo:
+    """The group, if it has peers, and a leader or `--force`; raises Conflict."""
     if cluster is None or not cluster.name or not cluster.replicas:
         raise Conflict(f"{what} is not clustered")
-    if not cluster.leader:
+    if cluster.leader:
+        return cluster
+    if not call.flag("force"):
         raise Conflict(f"{short or what} has no current leader")
-    return cluster
+    return replace(cluster, leader=UNKNOWN)
 
 
 async def await_election(call: Call, look: LookUp, old: str, what: str, kind: str) -> None:
@@ -58,14 +67,15 @@ async def balance(
     step_down: Callable[[str, str, str], Awaitable[None]],
     kind: str,
 ) -> int | None:
-    """Moves leaders from the fullest servers to the emptiest; None when there are no groups."""
+    """Moves leaders from the fullest servers to the emptiest; None when there are no groups.
+
+    Those with one replica stay, but are as much work for their server as others.
+    """
     for name, found in groups.items():
         if found is None or not found.name:
             raise Conflict(f'failed to balance {kind}s: {kind} "{name}" has no cluster information')
     clustered = {
-        name: cluster
-        for name, cluster in groups.items()
-        if cluster is not None and cluster.leader and cluster.replicas
+        name: cluster for name, cluster in groups.items() if cluster is not None and cluster.leader
     }
     if not clustered:
         return 0 if groups else None
@@ -92,6 +102,7 @@ def _tell_spread(call: Call, groups: dict[str, ClusterInfo]) -> None:
                 f"Nats server '{server}' is the lead of {counted(count, 'entity', 'entities')} "
                 f"with a offset of {count - fair}"
             )
+        call.output.log("")
 
 
 def leader_counts(groups: Iterable[ClusterInfo]) -> dict[str, int]:

@@ -15,6 +15,8 @@ from jsctl.errors import UsageError
 
 LENGTH_MAX = 10_000
 DEPTH_MAX = 100
+OF_ASSETS = frozenset(("config", "state", "info"))
+"""What expressions about streams and consumers can ask for."""
 Environment = Mapping[str, object]
 Code = Callable[[Environment], object]
 
@@ -54,16 +56,20 @@ class _Token(str):
 
 
 def compiled(
-    source: str, functions: Mapping[str, Callable[..., object]] | None = None
+    source: str,
+    functions: Mapping[str, Callable[..., object]] | None = None,
+    *,
+    names: frozenset[str] | None = None,
 ) -> Callable[[Environment], bool]:
     """A test over named values; raises UsageError for what is no expression.
 
-    `functions` are some beside those that every expression has.
+    `functions` are some beside those that every expression has, `names` all values that there are:
+    others are refused, or nothing where it is not known which there are.
     The test itself raises UsageError when its values do not fit, as text against a number.
     """
     if len(source) > LENGTH_MAX:
         raise UsageError("invalid expression: too long")
-    reader = _Reader(_tokens(source), {**_FUNCTIONS, **(functions or {})})
+    reader = _Reader(_tokens(source), {**_FUNCTIONS, **(functions or {})}, names)
     code = reader.expression()
     reader.expect_end()
 
@@ -103,9 +109,12 @@ class _Reader:
     """Builds closures from tokens; binary operators by their power."""
 
     def __init__(
-        self, tokens: list[_Token], functions: Mapping[str, Callable[..., object]]
+        self,
+        tokens: list[_Token],
+        functions: Mapping[str, Callable[..., object]],
+        names: frozenset[str] | None,
     ) -> None:
-        self._tokens, self._functions = tokens, functions
+        self._tokens, self._functions, self._names = tokens, functions, names
         self._at = 0
         self._depth = 0
 
@@ -195,7 +204,12 @@ class _Reader:
             raise self._unexpected()
         if token in ("true", "false", "nil"):
             return _constant({"true": True, "false": False, "nil": None}[token])
-        return self._call(token) if self._accept("(") else _named(token)
+        return self._call(token) if self._accept("(") else self._value(token)
+
+    def _value(self, token: _Token) -> Code:
+        if self._names is not None and token not in self._names:
+            raise UsageError(f"invalid expression: unknown name {token} at {token.at}")
+        return _named(token)
 
     def _name(self) -> str:
         if self._now.kind != "name":

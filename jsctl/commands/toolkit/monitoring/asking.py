@@ -67,7 +67,7 @@ async def ask(
     if not expected and where.server_name:
         expected = 1
     if not expected and not (where.host or where.cluster or where.tags or where.domain):
-        expected = await _servers_if_told(system)
+        expected = await servers_if_told(system)
     given = source_options(system, options or {})
     replies = await system.gather(kind, given, where=where, expected=expected)
     if not replies:
@@ -84,7 +84,7 @@ def nothing_from(system: "SystemSource") -> JsctlError:
     return NoSystemRights(NO_RESULTS)
 
 
-async def _servers_if_told(system: "SystemSource") -> int:
+async def servers_if_told(system: "SystemSource") -> int:
     """How many servers there are; an ordinary account may ask for its own part only."""
     try:
         return await known_servers(system)

@@ -66,13 +66,16 @@ def account_info_screen(
         screen.text()
         screen.text(problem)
         return screen
-    screen.section("JetStream Account Information", parent=True)
+    domain = f" for domain {info.domain}" if info.domain else ""
+    screen.section(f"JetStream Account Information{domain}", parent=True)
     _add_jetstream(screen, info, rows.max_payload)
     return screen
 
 
 def _add_permissions(screen: Details, rows: ConnectionRows) -> None:
     for title, rules in (("Publish", rows.publish), ("Subscribe", rows.subscribe)):
+        if not any(rules.values()):
+            continue
         screen.section(f"{title} Permissions")
         for word in (ALLOWED, DENIED):
             screen.rows(word, rules.get(word.lower(), ()))

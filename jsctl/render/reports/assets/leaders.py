@@ -20,7 +20,7 @@ class LeaderRow:
     @property
     def bar(self) -> str:
         """A star for each tenth, at least one for who leads anything."""
-        return "*" * max(1, round(self.share * 10)) if self.count else ""
+        return "*" * max(1, int(self.share * 10 + 0.5)) if self.count else ""
 
 
 def leader_rows(clusters: Iterable[ClusterInfo | None]) -> list[LeaderRow]:

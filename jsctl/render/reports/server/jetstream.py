@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from jsctl.api.account import ApiStats
-from jsctl.api.cluster import PeerInfo
+from jsctl.api.cluster import ClusterInfo, PeerInfo
 from jsctl.api.monitoring.jsz import Jsz, MetaClusterInfo
 from jsctl.api.server import ServerInfo
 from jsctl.dataclass import dataclass
@@ -98,13 +98,52 @@ def _row(server: ServerInfo, jsz: Jsz, name: str, account: str) -> JetStreamRow:
         jsz,
         name,
         len(details),
-        sum(len(stream.consumer_detail) for stream in details),
+        sum(stream.state.consumer_count for stream in details),
         sum(stream.state.messages for stream in details),
         found.stats.memory + found.stats.storage,
         found.stats.memory,
         found.stats.storage,
         found.stats.api,
     )
+
+
+Counts = dict[tuple[str, str], int]
+"""By cluster and server."""
+
+
+def leaders_of(replies: Replies, *, account: str = "") -> tuple[Counts, Counts]:
+    """How many streams and consumers each server leads; with `account` how many of that one, of the
+    servers that lead any."""
+    streams: Counts = {}
+    consumers: Counts = {}
+    for server, jsz in replies:
+        where = (server.cluster, server.name)
+        if not account:
+            streams[where], consumers[where] = jsz.streams_leader, jsz.consumers_leader
+            continue
+        details = [
+            stream
+            for one in jsz.account_details
+            if account in (one.name, one.id)
+            for stream in one.stream_detail
+        ]
+        streams[where] = sum(_led(stream.cluster, server) for stream in details)
+        consumers[where] = sum(
+            _led(consumer.cluster, server)
+            for stream in details
+            for consumer in stream.consumer_detail
+        )
+    if not account:
+        return streams, consumers
+    return _leading(streams), _leading(consumers)
+
+
+def _leading(counts: Counts) -> Counts:
+    return {where: count for where, count in counts.items() if count}
+
+
+def _led(cluster: ClusterInfo | None, server: ServerInfo) -> bool:
+    return cluster is not None and cluster.leader == server.name
 
 
 def _marked(row: JetStreamRow) -> str:
@@ -228,6 +267,47 @@ def _peer_row(peer: PeerInfo) -> MetaPeerRow:
     return MetaPeerRow(
         peer.name, peer.peer, False, peer.current, not peer.offline, peer.active, peer.lag
     )
+
+
+@dataclass(frozen=True, slots=True)
+class MetaState:
+    """A meta group as one of its servers sees it."""
+
+    server: ServerInfo
+    meta: MetaClusterInfo
+
+    @property
+    def name(self) -> str:
+        """With a star for who leads."""
+        return self.server.name + "*" * (self.server.name == self.meta.leader)
+
+    @property
+    def peers(self) -> int:
+        """How many it knows, with the leader, whom it does not list."""
+        return len(self.meta.replicas) + bool(self.meta.leader)
+
+    @property
+    def online(self) -> int:
+        """How many of them are there."""
+        away = sum(peer.offline for peer in self.meta.replicas)
+        return self.peers - away
+
+
+STATE_COLUMNS: tuple[Column[MetaState], ...] = (
+    Column("server", "Server", lambda row: row.name),
+    Column("cluster", "Cluster", lambda row: row.server.cluster),
+    Column("size", "Size", lambda row: number(row.meta.cluster_size)),
+    Column("peers", "Peers", lambda row: f"{row.online} online / {row.peers} peers"),
+    Column("quorum", "Quorum Requires", lambda row: number(row.meta.quorum_needed)),
+    Column("rescue", "Rescuing", lambda row: row.meta.rescue, lambda row: _truth(row.meta.rescue)),
+)
+
+
+def state_rows(replies: Replies) -> list[MetaState]:
+    """One row a server that is in a meta group."""
+    metas = [(server, jsz.meta_cluster) for server, jsz in replies]
+    rows = [MetaState(server, meta) for server, meta in metas if meta is not None]
+    return sort_rows(rows, STATE_COLUMNS, "server")
 
 
 def no_leader_warning(replies: Replies) -> str:

@@ -119,7 +119,6 @@ _SORT_KEYS = {
     "sub": "subs",
     "route": "routes",
     "gw": "gateways",
-    "gws": "gateways",
 }
 _LARGEST_FIRST = frozenset({"conns", "subs", "routes", "gateways", "mem", "cpu", "slow", "uptime"})
 

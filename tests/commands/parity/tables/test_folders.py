@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
-from tests.commands.parity.conftest import LINES, STORIES, table_of
+from tests.commands.parity.conftest import CLUSTERED, LINES, STORIES, table_of
 
 
 def test_every_folder_of_lines_has_a_module_and_every_story_a_name_of_its_own() -> None:
     folders = {path.name for path in LINES.iterdir()}
     modules = {path.stem.removeprefix("test_") for path in Path(__file__).parent.glob("test_*.py")}
     assert folders == modules - {"folders"}
-    assert sorted(path.stem for path in LINES.glob("*/*.txt")) == sorted(set(STORIES))
-    assert all(table_of(story).parent.name in folders for story in STORIES)
+    clustered = [path.stem for path in LINES.glob(f"{CLUSTERED}/*.txt")]
+    stories = {*STORIES, *clustered}
+    assert sorted(path.stem for path in LINES.glob("*/*.txt")) == sorted(stories)
+    assert all(table_of(story).parent.name in folders for story in stories)

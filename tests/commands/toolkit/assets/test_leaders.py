@@ -72,8 +72,10 @@ def test_single_copies_have_no_group_to_change(run: Run) -> None:
     run("stream", "add", "G", "--subjects", "g", "--defaults")
     result = run("stream", "cluster", "step-down", "G")
     assert result.err == 'jsctl: error: stream "G" is not clustered\n'
-    refused = run("stream", "cluster", "peer-remove", "G")
-    assert "removing the only peer on a stream will result in data loss" in refused.err
+    for force in ((), ("-f",)):
+        refused = run("stream", "cluster", "peer-remove", "G", "n1", *force)
+        assert refused.code == 1
+        assert 'jsctl: error: stream "G" is not clustered\n' in refused.err
 
 
 def test_balance_always_says_what_it_did(run: Run) -> None:

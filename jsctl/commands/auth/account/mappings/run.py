@@ -10,6 +10,7 @@ from jsctl.auth.files import read_text
 from jsctl.commands.auth.asking import ask_text
 from jsctl.commands.auth.reading import existing
 from jsctl.commands.auth.selecting import Auth
+from jsctl.commands.toolkit.content.yaml_problems import yaml_problem
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Conflict, JsctlError, NotFound, UsageError
 from jsctl.render.reports.auth.trade import MAPPING_COLUMNS, MappingRow, mappings_screen
@@ -61,7 +62,7 @@ def _configured(path: Path) -> Mappings:
     try:
         document = yaml.safe_load(read_text(path))
     except (yaml.YAMLError, RecursionError) as error:
-        raise UsageError(f"unable to load config file: {error}") from None
+        raise UsageError(f"unable to load config file: {path}: {yaml_problem(error)}") from None
     what = f"unable to load config file: {path} is not a list of targets for each subject"
     if not isinstance(document, dict):
         raise UsageError(what)

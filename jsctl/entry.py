@@ -1,0 +1,71 @@
+"""The command line, and a short way to the broker that loads nothing of the front end."""
+
+import gc
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from jsctl import INTERRUPTED
+
+
+def leave(status: int) -> NoReturn:
+    """End the process as it stands.
+
+    Taking the interpreter apart would keep it for tens of milliseconds, and nothing is left to do.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def serve_broker(words: Sequence[str]) -> NoReturn:
+    """Run `jsctl broker` with the words behind it, and end the process with it."""
+    gc.disable()  # Nothing of what is loaded goes again; the broker begins to collect itself.
+    try:
+        from jsctl.commands.broker import main as run_broker
+
+        status = run_broker(words, leave)
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    except BrokenPipeError:  # of its help in a pager that was left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        status = 0
+    leave(status)
+
+
+def _with_all_streams() -> None:
+    """What a shell has closed (`>&-`) leads nowhere; else the next file or socket would get it."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            mode = "r" if number == 0 else "w"
+            setattr(sys, name, os.fdopen(_nowhere(number), mode, encoding="utf-8"))
+
+
+def _nowhere(number: int) -> int:
+    opened = os.open(os.devnull, os.O_RDWR)
+    if opened != number:
+        os.dup2(opened, number)
+        os.close(opened)
+    return number
+
+
+def run() -> int:
+    """Run the command line; the exit status is returned."""
+    _with_all_streams()
+    if sys.argv[1:2] == ["broker"]:
+        serve_broker(sys.argv[2:])
+    if sys.argv[1:2] == ["__complete"]:
+        from jsctl.completion import main as run_completion
+
+        leave(run_completion(sys.argv[2:]))
+    from jsctl.cli import main as run_cli
+
+    return run_cli(sys.argv[1:], _near)
+
+
+def _near(words: Sequence[str]) -> tuple[str, ...]:
+    """Hints for a name that nobody knows; what they need is loaded only then."""
+    from jsctl.completion.near import near_hints
+
+    return near_hints(words, os.environ)
