@@ -50,3 +50,19 @@ async def test_floors_before_the_first_ack(cluster: Cluster) -> None:
         assert info["num_pending"] == again["num_pending"] == 2
     assert found == [(49, 49), (49, 0)]
     await client.close()
+
+
+async def test_a_preferred_leader_that_nobody_knows_is_named(cluster: Cluster) -> None:
+    client = await nats.connect(cluster.urls[0], connect_timeout=int(WAIT_S))
+    await api(client, "STREAM.CREATE.P", {"name": "P", "subjects": ["p"], "num_replicas": 3})
+    await publish_to_new(client, "p")
+    config = {"name": "c", "durable_name": "c", "ack_policy": "explicit"}
+    await api(client, "CONSUMER.CREATE.P.c", {"stream_name": "P", "config": config})
+    await api(client, "CONSUMER.INFO.P.c")
+    asked = json.dumps({"placement": {"preferred": "nope"}}).encode()
+    for operation in ("STREAM.LEADER.STEPDOWN.P", "CONSUMER.LEADER.STEPDOWN.P.c"):
+        reply = await client.request(f"$JS.API.{operation}", asked, timeout=WAIT_S)
+        error = json.loads(reply.data)["error"]
+        assert error["err_code"] == 10005
+        assert 'preferred server "nope" not known' in error["description"]
+    await client.close()

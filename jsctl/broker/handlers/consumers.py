@@ -17,7 +17,6 @@ from jsctl.api.requests import (
     ConsumerResetRequest,
     ConsumersRequest,
     ConsumerUnpinRequest,
-    LeaderStepdownRequest,
 )
 from jsctl.api.responses import (
     ApiPaged,
@@ -55,7 +54,7 @@ from jsctl.broker.handlers.decisions import (
     Silent,
     StepDown,
 )
-from jsctl.broker.handlers.stream_groups import member, require_cluster
+from jsctl.broker.handlers.stream_groups import candidates, member, require_cluster
 from jsctl.broker.jetstream.consumers.config import GROUP_NAME, with_level
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.entries import encode_reset
@@ -269,32 +268,9 @@ def _step_down(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decis
         return Silent()
     if len(made.group.members) == 1:
         return Reply(success("consumer_leader_stepdown"))
-    asked = parsed_maybe(LeaderStepdownRequest, request)
-    candidates = _candidates(view, made, asked)
-    reply = dumps(SuccessResponse(head=head("consumer_leader_stepdown"), success=True))
-    return StepDown(made.group.name, candidates, reply)
-
-
-def _candidates(
-    view: ConsumersView, made: ConsumerAssignment, asked: LeaderStepdownRequest
-) -> list[str]:
-    """Peers that may lead next; empty means any. Raises ApiError."""
-    wanted = asked.placement
-    if wanted is None:
-        return []
-    servers = {server.peer: server for server in view.servers()}
-    peers = [servers[peer] for peer in made.group.peers if peer in servers and peer != view.me]
-    fitting = [
-        server.peer
-        for server in peers
-        if server.online
-        and wanted.preferred in ("", server.name)
-        and wanted.cluster in ("", server.cluster)
-        and set(wanted.tags) <= set(server.tags)
-    ]
-    if not fitting:
-        raise api_error("JSClusterNoPeersErrF", err="no replacement peer connected")
-    return fitting
+    servers = [one for one in view.servers() if one.peer in made.group.members]
+    best = candidates(view, request, view.me, servers)
+    return StepDown(made.group.name, best, success("consumer_leader_stepdown"))
 
 
 HANDLERS: dict[str, tuple[str, Decider, Handler]] = {

@@ -20,7 +20,7 @@ from jsctl.broker.jsapi.usage import Usage
 from jsctl.broker.options import Options
 from jsctl.broker.raft.types import StandingKind
 from jsctl.broker.replication.group import RaftGroup
-from jsctl.broker.routing.setup import random_name
+from jsctl.broker.routing.setup import random_name, system_account
 from jsctl.broker.turn import Jitter
 from jsctl.dataclass import dataclass
 
@@ -178,6 +178,7 @@ class ApiView:
             leader_since_ns=group.leader_since_ns,
             replicas=sorted(replicas, key=lambda peer: peer.name),
             is_leader=group.leading,
+            traffic_account=system_account(self.options),
             is_whole=group.raft.standing.kind is StandingKind.WHOLE,
             log_index=group.raft.last_index,
         )

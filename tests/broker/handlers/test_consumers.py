@@ -252,7 +252,7 @@ def test_step_down_looks_for_peers_that_fit() -> None:
     assert isinstance(ask(broker, "LEADER.STEPDOWN.S.C"), Silent)
     lead(broker, "C", "consumer")
     anybody = ask(broker, "LEADER.STEPDOWN.S.C")
-    assert isinstance(anybody, StepDown) and anybody.candidates == []
+    assert isinstance(anybody, StepDown) and anybody.candidates == ["PEER2", "PEER3"]
     one = ask(broker, "LEADER.STEPDOWN.S.C", {"placement": {"preferred": "peer3"}})
     assert isinstance(one, StepDown) and one.candidates == ["PEER3"]
     nobody = ask(broker, "LEADER.STEPDOWN.S.C", {"placement": {"preferred": "peer9"}})

@@ -14,7 +14,7 @@ from tests.support.wire_client import WireClient
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
 
-CONFIG = "no_auth_user: a"
+CONFIG = "no_auth_user: a, system_account: SYS"
 USERS = "accounts { A { jetstream: enabled, users: [ { user: a, password: a } ] }, "
 STREAM = {"name": "S", "subjects": ["s.>"], "num_replicas": 3, "storage": "file"}
 CONSUMER = {"stream_name": "S", "config": {"durable_name": "C", "ack_policy": "explicit"}}
@@ -42,10 +42,10 @@ PAGES = ("/varz", "/jsz?streams=1&consumers=1", "/raftz", "/raftz?acc=A", "/rout
 
 
 def cluster_of(kind: type[Broker]) -> Cluster:
-    """Three servers with an account A that needs no password."""
+    """Three servers with an account A that needs no password; the system account has a name."""
     cluster = Cluster(3, config=CONFIG, server=kind)
     for broker in cluster:
-        broker.config = broker.config.replace("accounts {", USERS)
+        broker.config = broker.config.replace("$SYS {", "SYS {").replace("accounts {", USERS)
     return cluster
 
 
@@ -106,14 +106,27 @@ def clusters() -> Iterator[tuple[Cluster, Cluster]]:
         yield found[0], found[1]
 
 
+@pytest.mark.parametrize("leads", [True, False], ids=["leader", "follower"])
 @pytest.mark.parametrize("path", PAGES)
-def test_same_keys_at_the_leader(clusters: tuple[Cluster, Cluster], path: str) -> None:
+def test_same_keys(clusters: tuple[Cluster, Cluster], path: str, leads: bool) -> None:
+    """Of the meta group; who leads the stream is another matter."""
     found = []
     for cluster in clusters:
-        status, document = page(cluster[cluster.wait_meta_leader()], path)
+        leader = cluster.wait_meta_leader()
+        name = leader if leads else next(one for one in cluster.names if one != leader)
+        status, document = page(cluster[name], path)
         assert status == 200
         found.append(shown(document))
     assert (found[0] - found[1], found[1] - found[0]) == (set(), set())
+
+
+def test_traffic_of_groups_is_in_the_system_account(clusters: tuple[Cluster, Cluster]) -> None:
+    for cluster in clusters:
+        server = cluster[cluster.wait_meta_leader()]
+        groups = page(server, "/raftz")[1]["SYS"]
+        assert {one["traffic_account"] for one in groups.values()} == {"SYS"}
+        (account,) = page(server, "/jsz?acc=A&streams=1")[1]["account_details"]
+        assert account["stream_detail"][0]["cluster"]["traffic_account"] == "SYS"
 
 
 def test_subscribers_are_counted_on_all_servers(clusters: tuple[Cluster, Cluster]) -> None:

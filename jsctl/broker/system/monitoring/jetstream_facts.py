@@ -26,6 +26,7 @@ from jsctl.broker.jsapi.live_view import ApiView, known_leader
 from jsctl.broker.options import COMPATIBLE_API_LEVEL, Options, SyncMode
 from jsctl.broker.raft.types import Role
 from jsctl.broker.replication.group import RaftGroup
+from jsctl.broker.routing.setup import system_account
 from jsctl.broker.system.monitoring.scrub_facts import scrub
 from jsctl.broker.system.monitoring.view import (
     ConsumerFacts,
@@ -170,7 +171,7 @@ class JetStreamReport:
         shown = self.view.group(META_GROUP)
         voters = len(group.raft.members.voters)
         leader = known_leader(self.engine, group)
-        replicas = shown.replicas if shown is not None and group.leading else []
+        replicas = shown.replicas if shown is not None else []
         return MetaClusterInfo(
             name=self.view.cluster or self.view.server_name,
             leader=self.engine.cluster.name_of(leader) if leader else "",
@@ -232,12 +233,11 @@ class JetStreamReport:
             for group in self.engine.groups.by_name.values()
         ]
 
-    @staticmethod
-    def _owner(group: RaftGroup) -> str:
+    def _owner(self, group: RaftGroup) -> str:
         replica = group.unit
         if isinstance(replica, StreamReplica | ConsumerReplica):
             return replica.assignment.account
-        return "$SYS"
+        return system_account(self.view.options)
 
     def _raft_group(self, group: RaftGroup) -> RaftzGroup:
         raft, me = group.raft, self.engine.options.me
@@ -261,7 +261,7 @@ class JetStreamReport:
             pterm=raft.log.last_term,
             pindex=last,
             system_account=True,
-            traffic_account="$SYS",
+            traffic_account=system_account(self.view.options),
             wal=StreamState(
                 messages=max(last - raft.base_index, 0),
                 bytes=group.log_bytes,
