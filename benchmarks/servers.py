@@ -1,6 +1,7 @@
 """The servers that are compared, started on loopback one kind at a time."""
 
 import time
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,6 +14,11 @@ from jsctl.testing import HOST, Broker, Cluster, RealServer
 
 ALWAYS = "jetstream { sync_interval: always }\n"
 PATIENCE_S = 30.0
+
+
+# A machine that forbids bytecode files would have each server compile all of itself at its start,
+# and what is loaded with the first use of something later on: that is not what users run.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @dataclass(frozen=True, slots=True)
