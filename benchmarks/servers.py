@@ -1,7 +1,7 @@
 """The servers that are compared, started on loopback one kind at a time."""
 
-import time
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
