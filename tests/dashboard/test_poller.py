@@ -24,6 +24,8 @@ from tests.dashboard.sample import sample
 from tests.dashboard.test_model import T0, cluster_of, detail, jsz, statsz
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.slow
+
 
 class CountingLink:
     """Answers at once, or fails, or is not connected; remembers what was asked."""

@@ -23,6 +23,8 @@ from tests.fuzz.runner import fuzz, minimized
 from tests.fuzz.target import CORPUS
 from tests.fuzz.targets import TARGETS
 
+pytestmark = pytest.mark.slow
+
 INPUTS = {
     "lane": 200,
     "lane-tables": 1000,

@@ -17,6 +17,8 @@ from tests.support.node_play import SECOND_NS, NodePlay, PlayClient
 from tests.support.sim_disk import SimDisk
 from tests.support.stream_requests import consumer, stream
 
+pytestmark = pytest.mark.slow
+
 
 def syncs(disk: SimDisk) -> int:
     """Files and directories, since the disk was made."""

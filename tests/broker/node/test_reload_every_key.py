@@ -10,6 +10,8 @@ from tests.contract.reload_rows import SAME
 from tests.contract.test_reload_keys import BASE, TAKEN, Row, changed
 from tests.support.node_play import NodePlay
 
+pytestmark = pytest.mark.slow
+
 PAGES: tuple[tuple[str, dict[str, str]], ...] = (
     ("/varz", {}),
     ("/accountz", {}),

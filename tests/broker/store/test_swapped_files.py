@@ -13,6 +13,8 @@ from jsctl.broker.store.segments.segment import Envelope, belongs, home_of
 from tests.broker.store.test_retained import COUNT, OPTIONS, kept, read_all, retained, row, settle
 from tests.support.sim_disk import SimDisk
 
+pytestmark = pytest.mark.slow
+
 
 @cache
 def others() -> dict[str, bytes]:

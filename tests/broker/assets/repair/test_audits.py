@@ -12,6 +12,8 @@ from tests.broker.assets.test_damaged_replica import fill, store_of
 from tests.support.cluster_play import ClusterPlay
 from tests.support.stream_requests import stream
 
+pytestmark = pytest.mark.slow
+
 SUBJECT = "$JS.API.STREAM.AUDIT.S"
 
 

@@ -24,6 +24,8 @@ from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.forging import Change, forged
 from tests.support.stream_requests import stream
 
+pytestmark = pytest.mark.slow
+
 KEY = {"jsctl.chain": "sha256"}
 VERIFY, HEAD = "$JS.API.STREAM.VERIFY.S", "$JS.API.STREAM.HEAD.S"
 

@@ -29,6 +29,8 @@ from tests.support.node_play import node_options
 from tests.support.sim_disk import SimDisk
 from tests.support.stream_requests import stream
 
+pytestmark = pytest.mark.slow
+
 COUNT = 200
 DAMAGES = {"zeros": zero_page, "bits": flip_bits, "gone": remove}
 

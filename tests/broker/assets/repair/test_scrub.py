@@ -13,6 +13,8 @@ from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.node_play import NodePlay, node_options
 from tests.support.stream_requests import consumer, stream
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def scene() -> ClusterPlay:

@@ -14,6 +14,8 @@ from tests.broker.assets.test_damaged_replica import fill, keep, store_of
 from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.forging import forged
 
+pytestmark = pytest.mark.slow
+
 SUBJECT = "$JS.API.STREAM.CHECK.S"
 
 

@@ -16,6 +16,8 @@ from tests.support.node_play import NodePlay, PlayClient, node_options
 from tests.support.stream_requests import consumer as consumer_body
 from tests.support.stream_requests import stream
 
+pytestmark = pytest.mark.slow
+
 SECOND = 10**9
 
 
