@@ -104,10 +104,12 @@ def masked(document: object, passing: set[str]) -> object:
 
 def shape(document: object) -> object:
     """What a server tells of itself: its figures are those of the moment, and so are its lists, of
-    whose entries one of each kind is left. Fields that only our broker has are left out."""
+    whose entries one of each kind is left. Fields that only our broker has are left out, and the
+    replicas of the meta group, which in statistics only that server lists which leads it."""
     if isinstance(document, dict):
         known = (key for key in document if key not in OWN and not key.startswith("jsctl_"))
-        return {key: shape(document[key]) for key in known}
+        of_meta = {"replicas"} if "cluster_size" in document else set()
+        return {key: shape(document[key]) for key in known if key not in of_meta}
     if isinstance(document, list):
         found = by_text([shape(one) for one in document])
         return [one for at, one in enumerate(found) if one not in found[:at]]
