@@ -100,7 +100,7 @@ def cluster_info(view: View, assignment: GroupAssignment) -> ClusterInfo | None:
             info,
             raft_group=group.name,
             leader_since=format_time(group.leader_since_ns) if group.leader else "",
-            system_account=True,
+            system_account=True,  # whatever its name is
             traffic_account=group.traffic_account,
             replicas=tuple(peer_info(peer) for peer in group.replicas),
         )

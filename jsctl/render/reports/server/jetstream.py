@@ -283,7 +283,7 @@ class MetaState:
 
     @property
     def peers(self) -> int:
-        """How many it knows, with the leader, whom it does not list."""
+        """How many it knows, with itself: it lists itself only where nobody leads."""
         return len(self.meta.replicas) + bool(self.meta.leader)
 
     @property
