@@ -1,7 +1,8 @@
 """`python -m jsctl`, and where the program `jsctl` begins.
 
-From here on Ctrl-C ends the process without a word, whatever is being loaded; when it comes earlier
-Python shows where it was. So nothing is loaded here that Python has not loaded already.
+From here on Ctrl-C ends the process without a word, whatever is being loaded, until the command
+itself begins; when it comes earlier Python shows where it was. So nothing is loaded here that
+Python has not loaded already.
 """
 
 import _signal  # type: ignore[import-not-found]  # what `signal` wraps; that one takes longer
@@ -22,11 +23,14 @@ def main() -> int:
         _signal.signal(_signal.SIGINT, _end)
     from jsctl.entry import run
 
-    try:
+    def begin() -> None:
+        # Not before: Python shows and forgets what is raised just as it lets go of a module.
         if early:
             _signal.signal(_signal.SIGINT, _signal.default_int_handler)
-        return run()
-    except KeyboardInterrupt:  # while what a command needs was being loaded
+
+    try:
+        return run(begin)
+    except KeyboardInterrupt:  # behind the command
         return INTERRUPTED
     finally:
         if early:

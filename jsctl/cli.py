@@ -58,15 +58,26 @@ Hints = Callable[[Sequence[str]], tuple[str, ...]]
 """What a command line may have meant, for one that names something that is not there."""
 
 
-def main(arguments: Sequence[str] | None = None, hints: Hints = lambda _words: ()) -> int:
-    """Run one command line; the exit status is returned."""
+def _nothing() -> None:
+    return
+
+
+def main(
+    arguments: Sequence[str] | None = None,
+    hints: Hints = lambda _words: (),
+    begin: Callable[[], None] = _nothing,
+) -> int:
+    """Run one command line; the exit status is returned.
+
+    `begin` is called once, before the command that was found and loaded.
+    """
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words and (raw := _raw_entry(words[0])) is not None:
-        return _run_raw(raw, words[1:])
+        return _run_raw(raw, words[1:], begin)
     flags, given = dict[str, str](), tuple(words)
     try:
         flags, words = _hoisted(words)
-        return _dispatch(flags, words)
+        return _dispatch(flags, words, begin)
     except ApiError as error:
         failure = RequestFailed(error, prefix=getattr(error, "about", ""))
         return _failed(_hinted(failure, given, hints), flags)
@@ -260,13 +271,14 @@ def _raw_entry(word: str) -> Entry | None:
     return next(found, None)
 
 
-def _run_raw(row: Entry, words: list[str]) -> int:
+def _run_raw(row: Entry, words: list[str], begin: Callable[[], None]) -> int:
     run = _import(row)
     assert callable(run)
+    begin()
     return int(run(words))
 
 
-def _dispatch(flags: dict[str, str], words: list[str]) -> int:
+def _dispatch(flags: dict[str, str], words: list[str], begin: Callable[[], None]) -> int:
     before, _, _ = " ".join(words).partition(" -- ")
     if "--version" in before.split(" "):
         print(__version__)
@@ -290,7 +302,7 @@ def _dispatch(flags: dict[str, str], words: list[str]) -> int:
             print(help_of(found))
             return 0
         raise _incomplete(found)
-    return _run(found, found.node, flags)
+    return _run(found, found.node, flags, begin)
 
 
 def _help_words(words: list[str]) -> list[str]:
@@ -379,7 +391,9 @@ def _incomplete(found: Found) -> UsageError:
     return _WithHelp(text, help_of(found, full=False))
 
 
-def _run(found: Found, command: Command, flags: dict[str, str]) -> int:
+def _run(
+    found: Found, command: Command, flags: dict[str, str], begin: Callable[[], None]
+) -> int:
     from jsctl.commands.toolkit.grammar.parser import parse
 
     try:
@@ -389,10 +403,11 @@ def _run(found: Found, command: Command, flags: dict[str, str]) -> int:
     if command.run == DELEGATED:
         from jsctl.commands.plugins.stored import delegate
 
+        begin()
         delegate(found.path[1:], found.words, flags, os.environ)
         return 0
     from jsctl.commands.toolkit.invocation.call import Call, function_of
-    from jsctl.commands.toolkit.invocation.finishing import finished
+    from jsctl.commands.toolkit.invocation.finishing import finished, prepare_for
     from jsctl.commands.toolkit.invocation.output import make_output
     from jsctl.commands.toolkit.invocation.prompts import Prompts
 
@@ -406,8 +421,11 @@ def _run(found: Found, command: Command, flags: dict[str, str]) -> int:
         one.key or one.name: one.default for one in (*options_of(command), *found.inherited)
     }
     defaults.update({one.name: one.default for one in command.arguments})
+    run = function_of(command)
+    prepare_for(run)
+    begin()
     try:
-        result = function_of(command)(Call(values, defaults, settings, output, prompts))
+        result = run(Call(values, defaults, settings, output, prompts))
         if isinstance(result, Awaitable):
             result = finished(result)
     except UsageError as error:

@@ -3,7 +3,7 @@
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from jsctl import INTERRUPTED
@@ -19,12 +19,13 @@ def leave(status: int) -> NoReturn:
     os._exit(status)
 
 
-def serve_broker(words: Sequence[str]) -> NoReturn:
+def serve_broker(words: Sequence[str], begin: Callable[[], None] = lambda: None) -> NoReturn:
     """Run `jsctl broker` with the words behind it, and end the process with it."""
     gc.disable()  # Nothing of what is loaded goes again; the broker begins to collect itself.
     try:
         from jsctl.commands.broker import main as run_broker
 
+        begin()
         status = run_broker(words, leave)
     except KeyboardInterrupt:
         status = INTERRUPTED
@@ -50,18 +51,19 @@ def _nowhere(number: int) -> int:
     return number
 
 
-def run() -> int:
-    """Run the command line; the exit status is returned."""
+def run(begin: Callable[[], None]) -> int:
+    """Run the command line; the exit status is returned. `begin` is called when all that a command
+    needs is loaded: from then on an interrupt is the command's."""
     _with_all_streams()
     if sys.argv[1:2] == ["broker"]:
-        serve_broker(sys.argv[2:])
+        serve_broker(sys.argv[2:], begin)
     if sys.argv[1:2] == ["__complete"]:
         from jsctl.completion import main as run_completion
 
         leave(run_completion(sys.argv[2:]))
     from jsctl.cli import main as run_cli
 
-    return run_cli(sys.argv[1:], _near)
+    return run_cli(sys.argv[1:], _near, begin)
 
 
 def _near(words: Sequence[str]) -> tuple[str, ...]:

@@ -333,6 +333,32 @@ def test_one_that_comes_while_the_program_is_loaded_ends_it_too(
     assert (tmp_path / "log").read_text() == ""
 
 
+UNLOCKED = """
+import os, runpy, signal, sys
+waiting = {skipped}
+def called(frame, event, argument):
+    global waiting
+    code = frame.f_code
+    if event == "call" and code.co_name == "cb" and "importlib" in code.co_filename:
+        waiting -= 1
+        if not waiting:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.setprofile(called)
+sys.argv = ["jsctl", "stream", "ls", "-s", "nats://127.0.0.1:1"]
+runpy.run_module("jsctl", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("skipped", [20, 60, 120])
+def test_one_that_comes_as_a_module_is_let_go_of_is_not_forgotten(
+    skipped: int, tmp_path: Path
+) -> None:
+    """What is raised there, in a callback of a weak reference, is shown and ignored."""
+    with begun([sys.executable, "-c", UNLOCKED.format(skipped=skipped)], tmp_path) as process:
+        assert process.wait(END_S) == INTERRUPTED
+    assert (tmp_path / "log").read_text() == ""
+
+
 def test_an_interrupt_that_was_forgotten_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finishing, "TOLD_AGAIN_S", 0.01)
 

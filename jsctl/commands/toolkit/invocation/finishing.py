@@ -2,12 +2,22 @@
 
 import signal
 import threading
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from importlib import import_module
 from time import monotonic
 from types import FrameType
 
 TOLD_AGAIN_S = 2.0
 """How long a command has at least to end after an interrupt, its cleaning up included."""
+CO_COROUTINE = 0x80
+"""As in `inspect`, which takes long to load."""
+
+
+def prepare_for(function: Callable[..., object]) -> None:
+    """Load what `finished` needs for it: an interrupt while that is loaded would be lost."""
+    code = getattr(function, "__code__", None)
+    if code is not None and code.co_flags & CO_COROUTINE:
+        import_module("asyncio")
 
 
 def finished(running: "Awaitable[int | None]") -> int | None:
