@@ -391,9 +391,7 @@ def _incomplete(found: Found) -> UsageError:
     return _WithHelp(text, help_of(found, full=False))
 
 
-def _run(
-    found: Found, command: Command, flags: dict[str, str], begin: Callable[[], None]
-) -> int:
+def _run(found: Found, command: Command, flags: dict[str, str], begin: Callable[[], None]) -> int:
     from jsctl.commands.toolkit.grammar.parser import parse
 
     try:
