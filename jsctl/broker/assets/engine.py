@@ -330,13 +330,6 @@ class Engine:
         """End of the turn: work for the disk thread."""
         return self.groups.seal()
 
-    @property
-    def expecting(self) -> bool:
-        """Whether `look` may have something to do at any time."""
-        return self.meta.bootstrap is not None or bool(
-            self.context.damaged or (self.assets.unsettled and self.options.clustered)
-        )
-
     def urgent_ns(self) -> int | None:
         """When the next turn has to be for groups and replicas, even if nothing arrives."""
         queue, schedule = self.context.queue, self.groups.schedule

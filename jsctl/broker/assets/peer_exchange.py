@@ -89,11 +89,17 @@ class PeerExchange:
 
     # What they say
 
-    def receive(self, frame: PeerFrame, now_ns: int) -> None:
-        """A frame of another broker. Raises ProtocolError when raft messages do not decode."""
-        peer = frame.sender
+    def receive(self, frame: PeerFrame, now_ns: int) -> bool:
+        """A frame of another broker. Raises ProtocolError when raft messages do not decode.
+
+        Whether there was more in it than what replicated groups say to each other, and that the
+        broker goes on to live.
+        """
+        peer, liveness = frame.sender, self._cluster.liveness
+        more = not frame.is_routine
         if frame.heartbeat is not None:
-            self._live(self._cluster.liveness.heard(peer, frame.heartbeat, now_ns))
+            more = more or not liveness.is_routine(peer, frame.heartbeat)
+            self._live(liveness.heard(peer, frame.heartbeat, now_ns))
         self._hear_news(frame)
         for founding in frame.foundings:
             self._meta.heard(peer, founding)
@@ -109,6 +115,7 @@ class PeerExchange:
         self._introductions.receive(frame)
         for proposal in frame.proposals:
             self._meta.submit(proposal.entries)
+        return more
 
     def _hear_news(self, frame: PeerFrame) -> None:
         cluster = self._cluster
@@ -165,6 +172,11 @@ class PeerExchange:
                 self._outbox.parcel(peer).announcements.append(known)
         elif change.leader:
             cluster.learn_leader(known)
+
+    @property
+    def keeps_awake(self) -> bool:
+        """Whether heartbeats make a turn again and again."""
+        return self._cluster.liveness.has_ways
 
     def next_due_ns(self) -> int | None:
         """When `tick` has something to do."""

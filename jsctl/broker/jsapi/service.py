@@ -98,7 +98,7 @@ class ApiService:
     """Requests of other servers, of which another one is to be told."""
     _placing: Placing = field(init=False)
     _damaged: DamagedReads = field(init=False)
-    _held: list[HeldRequest] = field(default_factory=list)
+    held: list[HeldRequest] = field(default_factory=list)
     _reading: dict[int, HeldRequest] = field(default_factory=dict)
     _next_token: int = 1
     _retry_due_ns: int = 0
@@ -182,8 +182,8 @@ class ApiService:
     def _hold(self, held: HeldRequest) -> None:
         if self.view.now_ns >= held.until_ns:
             self._leaderless(held)
-        elif len(self._held) < HELD_MAX:
-            self._held.append(held)
+        elif len(self.held) < HELD_MAX:
+            self.held.append(held)
 
     def _hold_anew(self, held: HeldRequest) -> None:
         """This server was to decide, and does not lead any more."""
@@ -254,19 +254,18 @@ class ApiService:
             self.give_back(sent.request, untouched=False)
         self._damaged.tick()
         self.step_downs.tick()
-        if not self._held or now_ns < self._retry_due_ns:
+        if not self.held or now_ns < self._retry_due_ns:
             return
         self._retry_due_ns = now_ns + RETRY_NS
-        held, self._held = self._held, []
+        held, self.held = self.held, []
         for one in held:
             self._route(one, waited=True)
 
     @property
     def expecting(self) -> bool:
-        """Whether a request waits for something else than its entry."""
+        """Whether a request waits for something else than its entry, or for time to go by."""
         return any(
             (
-                self._held,
                 self.step_downs.waiting,
                 self._damaged.waiting,
                 self.archives.under_way,
@@ -285,7 +284,7 @@ class ApiService:
             self._damaged.next_due_ns(),
             self.archives.next_due_ns(),
         ]
-        if self._held:
+        if self.held:
             due.append(self._retry_due_ns)
         return min((at for at in due if at is not None), default=None)
 

@@ -263,8 +263,18 @@ class JetStream:
     @property
     def expecting(self) -> bool:
         """Whether each turn may be the one that something waits for."""
-        some = self._direct.damaged.waiting or self.api.expecting or self.engine.expecting
-        return bool(some)
+        engine = self.engine
+        return bool(
+            self._direct.damaged.waiting
+            or self.api.expecting
+            or engine.meta.bootstrap is not None
+            or engine.context.damaged
+        )
+
+    @property
+    def pending(self) -> bool:
+        """Whether something waits for its time that any turn may have begun."""
+        return bool(self.api.held or (self._clustered and self.engine.assets.unsettled))
 
     def urgent_ns(self) -> int | None:
         """When the next turn has to be for what messages may change at any time."""
@@ -272,7 +282,8 @@ class JetStream:
 
     def next_due_ns(self) -> int | None:
         """When `tick` has something to do."""
-        due_ns = None if self._is_calm else self._refresh_due_ns
+        awake = self.engine.peers.keeps_awake  # Then there is a turn to look in soon anyway.
+        due_ns = None if awake or self._is_calm else self._refresh_due_ns
         for part in (self.engine, self.api, self._direct, self._advisories):
             at = part.next_due_ns()
             if at is not None and (due_ns is None or at < due_ns):

@@ -63,7 +63,7 @@ class PeerFrames:
     def take(self, sink: Sink, now_ns: int) -> bool:
         """Frames came in. Those that cannot be read are dropped, with a line in the log.
 
-        Whether there was more in them than what replicated groups say to each other.
+        Whether there was more in them than what is always said.
         """
         more = False
         for subject, _, headers, payload, origin in sink.take():
@@ -73,12 +73,13 @@ class PeerFrames:
                 continue
             try:
                 frame = decode_frame(payload)
-                self.engine.peers.receive(frame, now_ns)
+                news = self.engine.peers.receive(frame, now_ns)
             except ProtocolError as error:
                 self.engine.context.log(LogLevel.WARNING, f"Dropped a frame of a peer: {error}")
                 more = True
                 continue
-            more = more or not frame.is_raft_only
+            lost = self._counted(frame)
+            more = more or news or lost
             self._requests(frame)
             for request in frame.gathers:
                 self.api.gathering.asked(frame.sender, request)
@@ -89,22 +90,24 @@ class PeerFrames:
                 self.usage.elsewhere[frame.sender] = list(frame.uses)
         return more
 
-    def _counted(self, frame: PeerFrame) -> None:
-        """A peer says how many of its words should have come, and how many of ours did not."""
-        life = self.engine.cluster.liveness.life(frame.sender)
+    def _counted(self, frame: PeerFrame) -> bool:
+        """A peer says how many of its words should have come, and how many of ours did not; whether
+        some were lost."""
+        some = False
+        life = self.engine.cluster.liveness.life(frame.sender) if frame.counts else None
         for count in frame.counts:
             lost = self.engine.outbox.counts.came(frame.sender, life.boot if life else 0, count)
             if lost.theirs:
                 self.api.answers_lost()
             if lost.mine:
                 self.api.interrupted(frame.sender)
+            some = some or lost.theirs or lost.mine
+        return some
 
     def _requests(self, frame: PeerFrame) -> None:
         """Requests of a peer's clients, and answers for those of this server."""
-        self._counted(frame)
-        is_fresh = self.engine.cluster.liveness.is_fresh(frame.sender)
         for forward in frame.forwards:
-            if is_fresh:
+            if self.engine.cluster.liveness.is_fresh(frame.sender):
                 self.api.take(forward.request, forward.hops, forward.age_ns)
             else:
                 self.api.give_back(forward.request, untouched=True)

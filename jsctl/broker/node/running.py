@@ -39,7 +39,7 @@ else:
 
 STAYING: Final = Stage.STAYING
 """Members of an enum are found much slower than this, and this one is asked for in each turn."""
-LOOK_NS = 50_000_000
+LOOK_NS = 100_000_000
 """How often parts that nothing happened to are looked at, if there are turns."""
 
 
@@ -408,7 +408,7 @@ class RunningNode:
         )
         if self._portions.waiting:
             return now_ns
-        if self._stirred or self._expecting:
+        if self._stirred or self._expecting or (jetstream is not None and jetstream.pending):
             self._plan(now_ns)
         due_ns = self._due_ns
         urgent_ns = None if jetstream is None else jetstream.urgent_ns()

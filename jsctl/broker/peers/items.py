@@ -404,10 +404,11 @@ class PeerFrame:
             yield from items
 
     @property
-    def is_raft_only(self) -> bool:
-        """Whether there is nothing in it but what replicated groups say to each other."""
-        _, *others = self._lists()
-        return self.heartbeat is None and not any(others)
+    def is_routine(self) -> bool:
+        """Whether there is nothing in it but what replicated groups say to each other, and that the
+        sender lives."""
+        _, _, *others = self._lists()
+        return not any(others)
 
     @property
     def has_words(self) -> bool:

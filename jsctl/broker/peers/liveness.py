@@ -156,6 +156,17 @@ class Liveness:
             events.append(WentUp(peer))
         return events
 
+    def is_routine(self, peer: str, beat: PeerHeartbeat) -> bool:
+        """Whether the heartbeat tells no more than that a server goes on to live."""
+        pair = self._pairs.get(peer)
+        return (
+            pair is not None
+            and pair.up
+            and pair.boot == beat.boot
+            and pair.leaving == beat.leaving
+            and not pair.fresh_from
+        )
+
     def tick(self, now_ns: int) -> list[LivenessEvent]:
         """Servers that have been silent for too long."""
         events: list[LivenessEvent] = []
@@ -212,6 +223,11 @@ class Liveness:
         not be reached, where other clusters are not connected both ways."""
         pair = self._pairs.get(peer)
         return pair is not None and pair.linked
+
+    @property
+    def has_ways(self) -> bool:
+        """Whether heartbeats are sent to anybody."""
+        return any(pair.linked for pair in self._pairs.values())
 
     def has_ended(self, peer: str, now_ns: int) -> bool:
         """Whether a server's process is there no more, as far as its host tells: its connections

@@ -105,3 +105,18 @@ def test_each_part_is_looked_at_again_after_a_while(play: NodePlay) -> None:
     with counted(calls):
         play.node.turn(TurnInputs(), play.now_ns)
     assert {"Engine.look", "SystemAccount.tick", "JetStream.tick"} <= set(calls)
+
+
+def test_that_others_live_is_nothing_to_most_parts() -> None:
+    """Servers look when their own heartbeats are due, and once a second for what is kept in order:
+    not whenever they hear of another one."""
+    cluster = ClusterPlay()
+    cluster.run(5)
+    seconds = 3
+    calls: list[str] = []
+    with counted(calls):
+        cluster.run(seconds)
+    heard = calls.count("PeerExchange.receive") / seconds / len(cluster.servers)
+    looks = calls.count("Engine.look") / seconds / len(cluster.servers)
+    assert heard >= 12
+    assert looks <= 9
