@@ -24,7 +24,7 @@ TIMES = (b"Nats-Time-Stamp:", b"Nats-UpTo-Time:")
 MOMENT_DIGITS = 19
 """Of a time in nanoseconds."""
 GROUP = frozenset(("name", "leader"))
-ALTERNATE = {"name", "cluster"}
+ALTERNATE = {"name", "cluster"}, {"name", "domain", "cluster"}
 SUBJECT = "Nats-Subject: "
 PIN = "Nats-Pin-Id: "
 ACCOUNTS = """
@@ -250,7 +250,7 @@ def plain(answer: bytes) -> Any:
 
 def ordered(values: list[Any]) -> list[Any]:
     """In their order, but for alternates of a stream, which have none within one cluster."""
-    alike = all([isinstance(one, dict) and one.keys() == ALTERNATE for one in values])
+    alike = all([isinstance(one, dict) and one.keys() in ALTERNATE for one in values])
     return sorted(values, key=json.dumps) if alike else values
 
 
