@@ -12,6 +12,7 @@ Found = tuple[str, str, list[str]]
 MANY = "all of "
 """Before a subject that is answered with several messages."""
 Headers = list[tuple[str, str]]
+WRONG_LAST_ID = 10070
 FLOOR = ".ack_floor."
 """What is below it is another matter behind a purge by subject: docs/differences.md."""
 
@@ -45,6 +46,9 @@ class Ask:
         self.alone = twins.alone
         self._random = random
         self._floors = True
+        self._pending = True
+        self._stuck = False
+        """The stream there takes no more messages: docs/differences.md."""
         self.found: list[Found] = []
 
     def filled(self, value: Any) -> Any:
@@ -61,6 +65,10 @@ class Ask:
         whole = subject if plain else f"{self._prefix()}{subject}"
         shown = f"{block}{payload.decode('utf-8', 'replace')}"
         real, ours = self._twins.ask(whole, payload, sent)
+        if plain and self._stuck and real == "":
+            raise Apart
+        error = real.get("error", {}) if isinstance(real, dict) else {}
+        self._stuck = self._stuck or (not self.alone and error.get("err_code") == WRONG_LAST_ID)
         if plain and (another_mistake(real, ours) if self.alone else unanswered(real, ours)):
             return real
         self._same(subject, shown, real, ours)
@@ -85,11 +93,18 @@ class Ask:
 
     def heard(self) -> Any:
         """What has come to the subject that is listened to."""
-        return self._same("heard", "", *self._twins.heard())
+        real, ours = self._twins.heard()
+        if not self._pending:
+            real, ours = list(map(_without_pending, real)), list(map(_without_pending, ours))
+        return self._same("heard", "", real, ours)
 
     def forget_floors(self) -> None:
         """From here on acknowledgement floors of consumers are not compared."""
         self._floors = False
+
+    def forget_pending(self) -> None:
+        """From here on it is not compared how many messages wait behind one that is heard."""
+        self._pending = False
 
     def _prefix(self) -> str:
         return "$JS.D.API." if self._random.random() < 0.2 else "$JS.API."
@@ -105,3 +120,9 @@ class Ask:
             self.found.append((subject, shown, lines))
             raise Apart
         return real
+
+
+def _without_pending(message: list[Any]) -> list[Any]:
+    """Its reply subject, if there is one, ends with the number."""
+    *rest, reply = message
+    return [*rest, reply.rpartition(".")[0] if isinstance(reply, str) else reply]

@@ -304,7 +304,10 @@ PUSHED: dict[str, tuple[Any, ...]] = {
 def pushed(random: Random, ask: Ask, name: str) -> None:
     """Messages that a consumer sends by itself."""
     prefix = name.lower()
-    ask(f"STREAM.CREATE.{name}", stored(random, name, prefix))
+    limited = stored(random, name, prefix)
+    ask(f"STREAM.CREATE.{name}", limited)
+    if limited.keys() & {"max_msgs", "max_msgs_per_subject"}:
+        ask.forget_pending()  # docs/differences.md
     for _ in range(random.randint(0, 3)):
         ask(f"{prefix}.{random.choice(TOKENS)}", random.choice(PAYLOADS), [("A", "b")])
     config: Config = {

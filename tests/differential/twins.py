@@ -23,7 +23,8 @@ TIMES = (b"Nats-Time-Stamp:", b"Nats-UpTo-Time:")
 """Headers that are not the same twice."""
 MOMENT_DIGITS = 19
 """Of a time in nanoseconds."""
-GROUP = frozenset(("name", "leader"))
+GROUPS = frozenset(("name", "leader")), frozenset(("name", "desired"))
+"""A group has one of these; while it moves there it may have no leader for a moment."""
 ALTERNATE = {"name", "cluster"}, {"name", "domain", "cluster"}
 SUBJECT = "Nats-Subject: "
 PIN = "Nats-Pin-Id: "
@@ -254,22 +255,35 @@ def ordered(values: list[Any]) -> list[Any]:
     return sorted(values, key=json.dumps) if alike else values
 
 
+def _group(value: dict[str, Any]) -> list[Any]:
+    """Who leads, and where replicas are, is nobody's to say beforehand; nor how far a move is."""
+    if "desired" in value:
+        return [value["name"]]
+    known = sorted(value.keys() - VOLATILE - {"leader"})
+    return [value["name"], known, len(value.get("replicas", ()))]
+
+
+def _unused(value: dict[str, Any]) -> set[str]:
+    """Fields that tell nothing, and are not the same here: docs/differences.md."""
+    unused = {"first_seq"} if value.get("last_seq") == 0 else set[str]()  # without a message
+    if value.get("deleted") == [0]:  # of a stream that is empty
+        unused |= {"deleted", "num_deleted"}
+    delivered = value.get("delivered")
+    if isinstance(delivered, dict) and not delivered["consumer_seq"]:  # of a consumer in memory
+        unused.add("delivered")
+    return unused
+
+
 def without(value: Any) -> Any:
     """A document without volatile fields."""
     if isinstance(value, dict):
-        if value.keys() >= GROUP:
-            # Who leads, and where replicas are, is nobody's to say beforehand.
-            return [value["name"], sorted(value.keys() - VOLATILE), len(value.get("replicas", ()))]
+        if any(value.keys() >= one for one in GROUPS):
+            return _group(value)
         if "sources" in value.get("config", ()) or "mirror" in value.get("config", ()):
             value = {**value, **dict.fromkeys(COPYING)}
         if "limits" in value and "api" in value:
             value = {**value, **dict.fromkeys(("api", "consumers", "storage", "memory"))}
-        unused = {"first_seq"} if value.get("last_seq") == 0 else set()
-        """A stream without a message begins at 0 here: docs/differences.md."""
-        if value.get("deleted") == [0]:
-            # Of a stream that is empty: docs/differences.md.
-            unused |= {"deleted", "num_deleted"}
-        left = value.keys() - VOLATILE - unused
+        left = value.keys() - VOLATILE - _unused(value)
         return {key: without(one) for key, one in value.items() if key in left}
     if isinstance(value, str) and value.startswith("$JS.SNAPSHOT."):
         return value.rpartition(".")[0]

@@ -202,13 +202,13 @@ def _end_of_batch(pending: int, last: int, more: bytes) -> Reply:
 
 
 def _multi_last(stream: Stream, body: MsgGetRequest) -> Replies:
-    """The last message of each subject, as of one moment of the stream."""
+    """The last message of each subject, as of one moment of the stream, from `seq` on."""
     store = stream.store
     up_to = body.up_to_seq or store.last_seq
     if body.up_to_time:
         up_to = store.seq_at_time(parse_time(body.up_to_time)) - 1
     filters = Filters(subject.encode() for subject in body.multi_last)
-    seqs = store.multi_last(filters, up_to)
+    seqs = [seq for seq in store.multi_last(filters, up_to) if seq >= body.seq]
     store.expect_known(seqs[0] if seqs else 0)
     if not seqs:
         return _status(404, "No Results")

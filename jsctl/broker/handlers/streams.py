@@ -75,6 +75,8 @@ def create(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
         _check_account(view, request, body.config, old)
         _check_room(view, body.config, old)
     config = _checked(view, request, body)
+    if view.clustered:  # What was filled in has to go together, too, as for updates.
+        config = _checked(view, request, replace(body, config=config))
     _check_replicas(view, config)
     if old is not None:
         if not same(old.config, config):

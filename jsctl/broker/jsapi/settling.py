@@ -90,6 +90,16 @@ class Settling:
 
         self._wait([], taken)
 
+    def removed(self, account: str, name: str, then: Callable[[], None]) -> None:
+        """Call `then` as soon as a stream has let go of what nobody wants of what it has now; at
+        once if it lets go of nothing, or is led elsewhere."""
+        stream = self.view.stream_replica(account, name)
+        if stream is None or stream.leading is None or not stream.takes_away:
+            then()
+            return
+        stream.leading.settle_consumed()
+        self.behind(account, (name,), then)
+
     def _wait(self, behind: list[tuple[RaftGroup, Index]], then: Callable[[], None]) -> None:
         """Until the next look at least."""
         if len(self.waiting) < WAITING_MAX:

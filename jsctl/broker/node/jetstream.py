@@ -5,6 +5,7 @@ here: the answer to whoever asked, the advisory to whoever listens.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from jsctl.broker.accounts.accounts import AccountChange, AccountChangeKind
 from jsctl.broker.assets.assets import StreamKey
@@ -199,7 +200,8 @@ class JetStream:
                     made = fact.assignment
                     self._direct.serves((made.account, made.name))
                     if not self.api.archives.served(fact):
-                        self.api.answer(fact.request, answer_body(self.view, fact))
+                        answer = partial(self._answer_served, fact)
+                        self.api.settling.removed(made.account, made.name, answer)
                 case ConsumerServes():
                     headers = answer_headers(self.view, fact)
                     self.api.answer(fact.request, answer_body(self.view, fact), headers)
@@ -209,6 +211,9 @@ class JetStream:
                     changed = changed or not isinstance(fact, _NO_CHANGE)
                     self._advisories.tell(fact)
         return changed
+
+    def _answer_served(self, fact: StreamServes) -> None:
+        self.api.answer(fact.request, answer_body(self.view, fact))
 
     def requests_dropped(self, count: int) -> None:
         """So many requests were dropped, as too many waited."""

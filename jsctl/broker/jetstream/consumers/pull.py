@@ -80,6 +80,8 @@ def pending_status(code: int, text: str, request: PullRequest) -> bytes:
     )
 
 
+SHORTEST_NS = 1_000
+"""Nobody is served within less than that: such a request is over when it is taken up."""
 _OFFSET = re.compile(r" at offset \d+$")
 """Of a mistake in JSON; only answers of the API tell it."""
 
@@ -136,7 +138,11 @@ def refusal(request: PullRequest, config: ConsumerConfig, now_ns: int) -> bytes:
     if 0 < config.max_bytes < request.bytes_left:
         return status(409, f"Exceeded MaxRequestMaxBytes of {config.max_bytes}")
     wrong = _group_mistake(request.group, config) if request.grouped else ""
-    return status(400, f"Bad Request - {wrong}") if wrong else b""
+    if wrong:
+        return status(400, f"Bad Request - {wrong}")
+    if 0 < request.expires_ns < now_ns + SHORTEST_NS:
+        return pending_status(408, "Request Timeout", request)
+    return b""
 
 
 def _group_mistake(group: PriorityGroup, config: ConsumerConfig) -> str:

@@ -42,7 +42,8 @@ _LINE = b"\r\nNats-"
 
 
 def nats_fields(headers: bytes) -> dict[bytes, bytes]:
-    """The fields that begin with `Nats-`; of several with one name the first counts."""
+    """The fields that begin with `Nats-`; of several with one name the first counts. Spaces behind
+    a value belong to it, as with nats-server: `1 ` is no number."""
     found: dict[bytes, bytes] = {}
     at = headers.find(_LINE)
     while at >= 0:
@@ -50,7 +51,7 @@ def nats_fields(headers: bytes) -> dict[bytes, bytes]:
         line = headers[at + 2 : end if end >= 0 else None]
         key, _, value = line.partition(b":")
         if key not in found:
-            found[key] = value.strip()
+            found[key] = value.lstrip(b" ")
         at = headers.find(_LINE, end) if end >= 0 else -1
     return found
 
