@@ -96,7 +96,7 @@ def masked(document: object) -> object:
     if isinstance(document, dict):
         if "server" in document or "server_id" in document:
             return shape(document)
-        return {key: masked(value) for key, value in document.items()}
+        return {key: masked(value) for key, value in document.items() if key != "active"}
     if isinstance(document, list):
         found = by_text([masked(one) for one in document])
         return [one for at, one in enumerate(found) if one not in found[:at]]
