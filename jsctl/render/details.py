@@ -18,6 +18,8 @@ class _Kind(Enum):
     TITLE = "title"
     PARENT = "parent"
     """A title that is shown without rows, because others below belong to it."""
+    LEAD = "lead"
+    """A title that stands in a line of its own, right above its rows."""
     TEXT = "text"
 
 
@@ -76,6 +78,11 @@ class Details:
         kind = _Kind.PARENT if parent else _Kind.TITLE
         self._lines.append(_Line(kind, title, "", indent))
 
+    def lead(self, title: str, *, indent: int = 0) -> None:
+        """Starts a section whose title has neither a colon nor empty lines around it."""
+        self._indent = indent
+        self._lines.append(_Line(_Kind.LEAD, title, "", indent))
+
     def indent(self, width: int) -> None:
         """Moves what follows to the right, without a title."""
         self._indent = width
@@ -89,7 +96,7 @@ class Details:
         found: dict[str, dict[str, str]] = {"": {}}
         current, last = found[""], ""
         for kind, label, value, _ in self._lines:
-            if kind in (_Kind.TITLE, _Kind.PARENT):
+            if kind in (_Kind.TITLE, _Kind.PARENT, _Kind.LEAD):
                 current = found.setdefault(label, {})
             elif kind is _Kind.TEXT:
                 continue
@@ -121,6 +128,8 @@ class Details:
             if line.kind is _Kind.TEXT:
                 if line.value or (out and out[-1]):
                     out.append(f"{' ' * line.indent} {line.value}".rstrip())
+            elif line.kind is _Kind.LEAD:
+                out.append(f"{' ' * line.indent} {line.label}")
             elif line.kind is _Kind.ROW:
                 pad = " " * (INDENT + line.indent + longest - width_of(line.label))
                 out.append(f"{pad}{line.label}{colon if line.label else ' '} {line.value}")

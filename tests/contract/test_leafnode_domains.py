@@ -61,3 +61,13 @@ async def test_a_stream_of_a_domain_is_used_from_anywhere(
 async def test_without_a_domain_the_own_one_answers(clients: dict[str, Client], here: str) -> None:
     js = clients[here].jetstream(timeout=WAIT_S)
     assert (await js.account_info()).domain == here
+
+
+async def test_a_leaf_node_alone_is_the_cluster_of_its_streams(clients: dict[str, Client]) -> None:
+    js = clients["leaf"].jetstream(timeout=WAIT_S)
+    await js.add_stream(name="ALONE", subjects=["alone"])
+    found = (await js.stream_info("ALONE")).cluster
+    assert found is not None
+    assert (found.name, found.leader) == ("leaf", "leaf")
+    [listed] = [one for one in await js.streams_info() if one.config.name == "ALONE"]
+    assert listed.cluster is None

@@ -39,3 +39,16 @@ def test_a_line_is_no_row_for_machines() -> None:
     screen.row("Allow", ">")
     assert screen.sections() == {"Publish": {"Allow": ">"}}
     assert "\n nothing: at all\n" in screen.render()
+
+
+def test_a_lead_stands_right_above_its_rows() -> None:
+    screen = Details("")
+    screen.section("Mappings", parent=True)
+    screen.lead("a.>", indent=2)
+    screen.row("Destination", "b.>")
+    screen.lead("c", indent=2)
+    screen.row("Destination", "d")
+    assert screen.render() == (
+        "Mappings:\n\n   a.>\n    Destination: b.>\n   c\n    Destination: d\n"
+    )
+    assert screen.sections() == {"a.>": {"Destination": "b.>"}, "c": {"Destination": "d"}}

@@ -267,6 +267,10 @@ def info(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
         deleted_details=body.deleted_details,
     )
     shown = replace(shown, alternates=_alternates(view, found))
+    group = view.group(found.group.name)
+    if shown.cluster is not None and group is not None:
+        # A leaf node alone is a cluster of its own, of which only this answer tells.
+        shown = replace(shown, cluster=replace(shown.cluster, name=group.cluster))
     page = ApiPaged()
     if subjects_filter:
         total = total or len(shown.state.subjects)

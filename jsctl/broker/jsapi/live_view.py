@@ -20,7 +20,7 @@ from jsctl.broker.jsapi.usage import Usage
 from jsctl.broker.options import Options
 from jsctl.broker.raft.types import StandingKind
 from jsctl.broker.replication.group import RaftGroup
-from jsctl.broker.routing.setup import random_name, system_account
+from jsctl.broker.routing.setup import cluster_name, random_name, system_account
 from jsctl.broker.turn import Jitter
 from jsctl.dataclass import dataclass
 
@@ -69,6 +69,11 @@ class ApiView:
     def cluster(self) -> str:
         """The cluster's name; empty for a single server."""
         return self.options.cluster.name if self.clustered else ""
+
+    @property
+    def _own_cluster(self) -> str:
+        """What a server alone that hangs on a hub says as its cluster."""
+        return cluster_name(self.options, self.server_name)
 
     @property
     def domain(self) -> str:
@@ -173,7 +178,7 @@ class ApiView:
         cluster = assigned.cluster if assigned is not None else self.cluster
         return GroupView(
             name=name,
-            cluster=cluster or self.cluster,
+            cluster=cluster or self.cluster or self._own_cluster,
             leader=self.name_of(leader) if leader else "",
             leader_since_ns=group.leader_since_ns,
             replicas=sorted(replicas, key=lambda peer: peer.name),

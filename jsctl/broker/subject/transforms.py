@@ -24,6 +24,7 @@ _SHORTEST_FUNCTION = 5
 _DOLLAR = re.compile(r"\$([+-]?\d+)\Z")
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 _LARGEST = 2**31 - 1
+_WORD_END = 1 << 32
 _SPACES = re.compile(r"[\t\n\f\r ]")
 
 
@@ -169,7 +170,8 @@ def _literal(token: bytes) -> Part:
 
 
 def _partition(arguments: list[str], ordinals: int, token: str, wild: bool) -> Part:
-    parts = _number(arguments[0], token) or 1  # no partitions: all go to the first
+    # A negative number is one of 32 bits without a sign; no partitions: all go to the first.
+    parts = _number(arguments[0], token) % _WORD_END or 1
     positions = [_ordinal(one, ordinals, token, wild) for one in arguments[1:]]
 
     def part(values: tuple[bytes, ...], subject: bytes) -> bytes:
@@ -183,7 +185,7 @@ def _random(arguments: list[str], token: str) -> Part:
     """Evenly spread, and the same row of numbers every time: chance is for the edge."""
     if len(arguments) != 1:
         raise _wrong("not enough arguments passed to the function", token)
-    most = _number(arguments[0], token) or 1
+    most = abs(_number(arguments[0], token)) or 1
     numbers = count(1)
 
     def part(values: tuple[bytes, ...], subject: bytes) -> bytes:

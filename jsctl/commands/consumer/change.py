@@ -141,5 +141,7 @@ async def reset(call: Call) -> None:
         found = await consumer_of(call, manager)
         if not call.confirm("Really reset the consumer"):
             return
-        info = await manager.reset_consumer(found.stream_name, found.name, call.integer("sequence"))
+        info = await manager.reset_consumer(
+            found.stream_name, found.name, call.unsigned("sequence")
+        )
     show_consumer(call, info, only_state=True)

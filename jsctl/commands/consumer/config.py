@@ -316,6 +316,8 @@ async def edit(call: Call) -> int | None:
             what = f"could not create new configuration for Consumer {found.name}"
             new = edited(call, new, ConsumerConfig, what)
         new = with_flags(call, new)
+        if new.backoff and new.ack_wait != old.ack_wait:
+            raise UsageError("consumers with backoff policies do not support editing Ack Wait")
         lines = differences(old, new)
         if not lines:
             call.output.say("No difference in configuration")

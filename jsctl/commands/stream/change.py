@@ -70,7 +70,7 @@ async def rm(call: Call) -> int | None:
 
 async def purge(call: Call) -> int | None:
     """Remove messages of a stream, or of all that match."""
-    seq, keep = call.integer("seq"), call.integer("keep")
+    seq, keep = call.unsigned("seq"), call.unsigned("keep")
     if seq and keep:
         raise UsageError("sequence and keep cannot be combined when purging")
     subject = call.text("subject")

@@ -393,9 +393,9 @@ async def _updated(call: Call, manager: "Manager", config: StreamConfig) -> Stre
     """Updates; with `--wait` returns when the replicas have caught up."""
     name = config.name
     with told_as(f"could not edit Stream {name}"):
-        info = await manager.update_stream(config, level=required_level(config))
+        await manager.update_stream(config, level=required_level(config))
     if not call.given("wait"):
-        return info
+        return await manager.stream_info(name)  # a server alone does not answer with its cluster
     # Not at the top: the flags of this module are shown by help, and these load more than it.
     from jsctl.commands.toolkit.assets.catching_up import wait_for_replicas
     from jsctl.commands.toolkit.assets.moving import LOOK_NS

@@ -29,6 +29,7 @@ from jsctl.broker.subject.transforms import compile_transform, fnv1a32
         (b"*", b"{{left(1,2)}}.{{right(1,2)}}", b"12345", b"12.45"),
         (b"*", b"{{left(1,0)}}", b"12345", b"12345"),
         (b"*", b"{{partition(0,1)}}", b"12345", b"0"),
+        (b"*", b"{{partition(-3,1)}}", b"a", b"3826002220"),
         (b"a", b"b.{{random(0)}}", b"a", b"b.0"),
     ],
 )

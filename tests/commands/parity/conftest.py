@@ -36,9 +36,11 @@ ACCOUNTS = ("theirs", "ours", "both")
 BUSY = "busy"
 LINES = Path(__file__).parent / "lines"
 CLUSTERED = "clusters"
-"""The folder of the tables for clusters; all others are for servers alone."""
+LEAFS = "leafs"
+SEVERAL = (CLUSTERED, LEAFS)
+"""The folders of the tables for several servers; all others are for servers alone."""
 STORIES = tuple(
-    sorted(path.stem for path in LINES.glob("*/*.txt") if path.parent.name != CLUSTERED)
+    sorted(path.stem for path in LINES.glob("*/*.txt") if path.parent.name not in SEVERAL)
 )
 """Tables of lines, each of which has an account for each tool; see `stories`."""
 CONFIG = """
@@ -98,7 +100,7 @@ source that has just been made was seen already or not: nobody can say which."""
 WORDING = (
     (re.compile(r"\b1 (\w+?)(?:ies|y|s)\b(?!:)"), r"1 \1"),
     (re.compile(r'"nats (\w+ \w+(?: \w+)?)"'), r'"jsctl \1"'),
-    (re.compile(r"\n*WARNING: Shell environment .*\n*"), ""),
+    (re.compile(r"^WARNING: Shell environment .*\n?", re.MULTILINE), ""),
     (re.compile(r"^CLOCK (?:Starting restore of|Sent \d+ chunk).*\n?", re.MULTILINE), ""),
     (re.compile(r"^(Information for Stream) \S* ?(?=created)", re.MULTILINE), r"\1 "),
     (re.compile(r"^ done! .*\n\n?", re.MULTILINE), ""),
@@ -215,13 +217,18 @@ def started(kind: str) -> Iterator[Broker]:
     there are none at all, and must not hang on what was tried before.
     """
     with KINDS[kind](config=config_of(STORIES), jetstream=True, name="n1") as server:
-        for words in (
-            ("stream", "add", "BUSY", "--subjects", "busy", "--defaults"),
-            ("consumer", "add", "BUSY", "C", "--pull", "--defaults"),
-        ):
-            done = real(server, BUSY, Line(words, b""))
-            assert done.code == 0, done
+        keep_busy(server)
         yield server
+
+
+def keep_busy(server: Broker) -> None:
+    """Make a stream and a consumer in the account that has them from the beginning."""
+    for words in (
+        ("stream", "add", "BUSY", "--subjects", "busy", "--defaults"),
+        ("consumer", "add", "BUSY", "C", "--pull", "--defaults"),
+    ):
+        done = real(server, BUSY, Line(words, b""))
+        assert done.code == 0, done
 
 
 @pytest.fixture(scope="package")

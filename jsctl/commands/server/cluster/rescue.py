@@ -73,7 +73,7 @@ def _why_none(domain: str, there: set[str]) -> str:
             "servers are not in a JetStream domain, remove the domain set using --js-domain "
             "or the context"
         )
-    names = ", ".join(sorted(one or "no domain" for one in there))
+    names = ", ".join(one or "no domain" for one in sorted(there))
     if len(there) == 1:
         return f"servers are in domain {names}, specify it using --js-domain"
     return f"multiple domains found, pick one from {names}"

@@ -28,7 +28,7 @@ async def connections(call: Call) -> int | None:
 
 def _keep(call: Call) -> Keep | None:
     """Whether an expression over `conn` and `server` is true. Raises UsageError."""
-    if not call.given("filter"):
+    if not call.text("filter"):
         return None
     if call.given("closed-reason"):
         raise UsageError(

@@ -26,8 +26,8 @@ def mappings(call: Call) -> None:
         "The pattern matching describing the mapping to test",
     )
     transform = _compiled(source, destination)
-    if call.given("subject"):
-        _show(call, transform, call.text("subject"))
+    if subject := call.text("subject"):
+        _show(call, transform, subject)
         return
     call.output.print("Enter subjects to test, empty subject terminates.\n")
     call.output.print("NOTE: This only tests mappings, it does not add them to the server\n")

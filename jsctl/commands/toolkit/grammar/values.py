@@ -59,7 +59,8 @@ def is_count(text: str) -> bool:
     return bool(_COUNT.fullmatch(text)) and int(text) < _WORD_END
 
 
-def _not_negative(text: str) -> int:
+def parse_unsigned(text: str) -> int:
+    """The same without a sign, of which all 64 bits count. Raises ValueError."""
     try:
         found = parse_whole(text)
     except ValueError:
@@ -89,7 +90,7 @@ def must_be_there(path: str, kind: Kind) -> None:
 
 _CHECKS: dict[Kind, Callable[[str], object]] = {
     Kind.INTEGER: parse_whole,
-    Kind.UNSIGNED: _not_negative,
+    Kind.UNSIGNED: parse_unsigned,
     Kind.DURATION: parse_duration,
     Kind.AGE: parse_age,
     Kind.SIZE: parse_size,

@@ -13,6 +13,7 @@ ALLOWED = "Allow"
 TIER_INDENT = 2
 LIMITS_INDENT = 6
 PROBLEM_INDENT = 2
+PERMISSIONS_INDENT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +45,11 @@ def account_info_screen(
 ) -> Details:
     """The whole screen; `problem` says why there is nothing about JetStream."""
     screen = Details("Account Information")
-    screen.row("User", rows.user)
-    screen.row("Account", rows.account)
-    screen.row("System Account", rows.system_account)
-    screen.row("Expires", rows.expires)
+    if rows.user or rows.account:  # the server may not have told
+        screen.row("User", rows.user)
+        screen.row("Account", rows.account)
+        screen.row("System Account", rows.system_account)
+        screen.row("Expires", rows.expires)
     screen.row("Client ID", rows.client_id)
     screen.row_if("Client IP", rows.client_ip)
     screen.row("RTT", duration(rows.rtt_ns))
@@ -73,12 +75,19 @@ def account_info_screen(
 
 
 def _add_permissions(screen: Details, rows: ConnectionRows) -> None:
-    for title, rules in (("Publish", rows.publish), ("Subscribe", rows.subscribe)):
-        if not any(rules.values()):
-            continue
-        screen.section(f"{title} Permissions")
-        for word in (ALLOWED, DENIED):
-            screen.rows(word, rules.get(word.lower(), ()))
+    several = {"Publish": rows.publish, "Subscribe": rows.subscribe}
+    if not any(any(rules.values()) for rules in several.values()):
+        return
+    screen.section("Connection Permissions", parent=True)
+    for title, rules in several.items():
+        if any(rules.values()):
+            screen.lead(f"{title}:", indent=PERMISSIONS_INDENT)
+            screen.rows(ALLOWED, sorted(rules.get(ALLOWED.lower(), ())))
+            if denied := sorted(rules.get(DENIED.lower(), ())):
+                screen.text()
+                screen.rows(DENIED, denied)
+        screen.indent(0)
+        screen.text()
 
 
 def _add_jetstream(screen: Details, info: AccountInfo, max_payload: int) -> None:

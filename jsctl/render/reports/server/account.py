@@ -55,7 +55,8 @@ def _mappings(screen: Details, detail: AccountDetailz) -> None:
         return
     screen.section("Mappings", parent=True)
     for subject, several in found.items():
-        screen.section(subject, indent=2)
+        screen.lead(subject, indent=2)
+        screen.indent(4)
         for one in map(_mapping, _items(several)):
             parts = [str(one.get("subject", ""))]
             if one.get("cluster"):
@@ -63,6 +64,8 @@ def _mappings(screen: Details, detail: AccountDetailz) -> None:
             if one.get("weight") != WHOLE_WEIGHT:
                 parts.append(f"with weight {one.get('weight', 0)}")
             screen.row("Destination", ", ".join(parts))
+        screen.indent(0)
+        screen.text()
 
 
 def _all_imports(screen: Details, title: str, found: Iterable[object]) -> None:
