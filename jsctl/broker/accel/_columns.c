@@ -129,16 +129,13 @@ static Py_ssize_t find(const char *data, Py_ssize_t size, const char *wanted, Py
     return -1;
 }
 
-static int is_blank(char byte) { return byte == ' ' || (byte >= '\t' && byte <= '\r'); }
-
 /* The id of a header block that holds nothing else; of size 0 if it is no such block. */
 static Text id_of(const char *block, Py_ssize_t size) {
     Text id = {block, 0};
     Py_ssize_t begin = TEXT_BYTES(ONLY_ID), end = size - 4;
     if (size < begin + 4 || memcmp(block, ONLY_ID, (size_t)begin) != 0) return id;
     if (find(block + begin, size - begin, "\r\n", 2) != end - begin) return id;
-    while (begin < end && is_blank(block[begin])) begin++;
-    while (begin < end && is_blank(block[end - 1])) end--;
+    while (begin < end && block[begin] == ' ') begin++;
     id.start = block + begin;
     id.size = end - begin;
     return id;

@@ -84,7 +84,7 @@ def plain_ids(blocks: Sequence[bytes]) -> list[bytes]:
     """The message ids of header blocks that hold nothing else; empty if not all are such."""
     start = len(ONLY_ID)
     ids = [
-        block[start:-4].strip()
+        block[start:-4].lstrip(b" ")
         if block.startswith(ONLY_ID) and block.find(b"\r\n", start) == len(block) - 4
         else b""
         for block in blocks
