@@ -14,6 +14,20 @@ from tests.differential.twins import Twins, running, running_clusters
 SEEDS = range(1, 9)
 FEW = range(1, 4)
 """In clusters."""
+FOUND = [
+    ("direct", 600001),  # the last messages of subjects, from a sequence on
+    ("published", 600005),  # a stream that lets go of what nobody wants from now on
+    ("pulls", 600006),  # a pull that nobody can serve in time
+    ("pulls", 800008),  # a request that ends too soon
+    ("pushed", 800011),  # a consumer of subjects that the stream does not have
+    ("streams", 800013),  # a mistake, and no room either
+]
+"""Cases whose answers were not the same once (case, seed)."""
+FOUND_IN_CLUSTERS = [
+    ("published", 500003),  # a number with a space behind it
+    ("published", 500024),  # what is filled in does not go together with what is asked for
+    ("published", 500029),
+]
 DRAWN = {
     **dict.fromkeys(("STREAM.CREATE", "STREAM.UPDATE"), "streams"),
     **dict.fromkeys(("CONSUMER.CREATE", "CONSUMER.DURABLE.CREATE"), "consumers"),
@@ -71,6 +85,16 @@ def test_answers_are_the_same(twins: Twins, name: str) -> None:
 def test_answers_of_clusters_are_the_same(clusters: Twins, name: str) -> None:
     seeds = {seed: played(clusters, seed, CASES[name], SPREAD) for seed in FEW}
     assert not {seed: found for seed, found in seeds.items() if found}
+
+
+@pytest.mark.parametrize(("name", "seed"), FOUND)
+def test_what_was_found_once(twins: Twins, name: str, seed: int) -> None:
+    assert not played(twins, seed, CASES[name])
+
+
+@pytest.mark.parametrize(("name", "seed"), FOUND_IN_CLUSTERS)
+def test_what_was_found_once_in_clusters(clusters: Twins, name: str, seed: int) -> None:
+    assert not played(clusters, seed, CASES[name], SPREAD)
 
 
 def test_every_request_is_covered() -> None:

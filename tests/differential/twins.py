@@ -23,7 +23,7 @@ TIMES = (b"Nats-Time-Stamp:", b"Nats-UpTo-Time:")
 """Headers that are not the same twice."""
 MOMENT_DIGITS = 19
 """Of a time in nanoseconds."""
-GROUPS = frozenset(("name", "leader")), frozenset(("name", "desired"))
+GROUPS = [frozenset(("name", one)) for one in ("leader", "replicas", "desired")]
 """A group has one of these; while it moves there it may have no leader for a moment."""
 ALTERNATE = {"name", "cluster"}, {"name", "domain", "cluster"}
 SUBJECT = "Nats-Subject: "

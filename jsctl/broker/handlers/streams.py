@@ -39,6 +39,7 @@ from jsctl.broker.subject.patterns import PatternSet, Tangled
 from jsctl.dataclass import replace
 
 _NAME_HAS_PATH = "/\\"
+_NAMES_STORAGE = b'"storage"'
 _EXCEEDED = {True: "JSMemoryResourcesExceededErr", False: "JSStorageResourcesExceededErr"}
 """By whether the stream is in memory."""
 
@@ -73,7 +74,8 @@ def create(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     old = view.meta.stream(request.account, names[0])
     if not view.clustered:
         _check_account(view, request, body.config, old)
-        _check_room(view, body.config, old)
+        if _NAMES_STORAGE in request.payload:  # else it is known to be a file only behind checks
+            _check_room(view, body.config, old)
     config = _checked(view, request, body)
     if view.clustered:  # What was filled in has to go together, too, as for updates.
         config = _checked(view, request, replace(body, config=config))

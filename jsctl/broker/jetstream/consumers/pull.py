@@ -84,6 +84,8 @@ SHORTEST_NS = 1_000
 """Nobody is served within less than that: such a request is over when it is taken up."""
 _OFFSET = re.compile(r" at offset \d+$")
 """Of a mistake in JSON; only answers of the API tell it."""
+_CUT, _CUT_HERE = "unexpected EOF", "unexpected end of JSON input"
+"""What answers of the API say of JSON that ends too soon, and what those to pulls do."""
 
 
 def parse(reply: bytes, payload: bytes, now_ns: int) -> PullRequest | str:
@@ -98,7 +100,7 @@ def parse(reply: bytes, payload: bytes, now_ns: int) -> PullRequest | str:
     try:
         asked = _asked(text)
     except DecodeError as error:
-        return _OFFSET.sub("", str(error))
+        return _OFFSET.sub("", str(error)).replace(_CUT, _CUT_HERE)
     beat, expires, most = asked.idle_heartbeat, asked.expires, asked.max_bytes
     if beat > 0 and 2 * beat > expires:
         return "heartbeat value too large"

@@ -38,7 +38,7 @@ class Choice:
         """Have the consumer start there."""
         search = self.search
         if search is not None:
-            first = search.found[0] if search.found else search.up_to + 1
+            first = search.found[0] if search.found else max(search.up_to, self.store.first_seq)
             progress.start(max(1, first), search.up_to, search.found)
             return
         first = _first(self._config, self._filters, self.store)
