@@ -12,7 +12,7 @@ Found = tuple[str, str, list[str]]
 MANY = "all of "
 """Before a subject that is answered with several messages."""
 Headers = list[tuple[str, str]]
-WRONG_LAST_ID = 10070
+WRONG_LAST_ID, UNAVAILABLE = 10070, 10008
 FLOOR = ".ack_floor."
 """What is below it is another matter behind a purge by subject: docs/differences.md."""
 
@@ -69,6 +69,8 @@ class Ask:
             raise Apart
         error = real.get("error", {}) if isinstance(real, dict) else {}
         self._stuck = self._stuck or (not self.alone and error.get("err_code") == WRONG_LAST_ID)
+        if not self.alone and error.get("err_code") == UNAVAILABLE:
+            raise Apart  # for a moment; what is asked for may happen all the same
         if plain and (another_mistake(real, ours) if self.alone else unanswered(real, ours)):
             return real
         self._same(subject, shown, real, ours)

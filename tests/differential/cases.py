@@ -66,8 +66,9 @@ def streams(random: Random, ask: Ask, name: str) -> None:
         if "error" not in answer:
             config = drawn
     ask(f"STREAM.INFO.{name}", b"")
-    # Without empty lists, which are another config there: docs/differences.md.
-    ask(f"STREAM.CREATE.{name}", {key: value for key, value in config.items() if value != []})
+    if not ask.alone:  # Empty lists are another config there: docs/differences.md.
+        config = {key: value for key, value in config.items() if value != []}
+    ask(f"STREAM.CREATE.{name}", config)
     ask("INFO", b"")
 
 

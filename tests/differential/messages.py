@@ -319,6 +319,8 @@ def pushed(random: Random, ask: Ask, name: str) -> None:
     if config.get("flow_control"):
         config["idle_heartbeat"] = HOUR
     config = ask.filled(config)
+    if "max_deliver" in config:
+        ask.forget_floors()  # docs/differences.md
     ask.listen(f"to.{prefix}", config.get("deliver_group", ""))
     if "error" in ask(f"CONSUMER.CREATE.{name}.c", {"stream_name": name, "config": config}):
         return
