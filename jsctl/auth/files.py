@@ -1,12 +1,15 @@
 """Files that are whole or not there, and secrets that only their owner may read."""
 
 import os
+import stat
 from pathlib import Path
 
 from jsctl.errors import Conflict, JsctlError, sentence_of
 
 SECRET_MODE = 0o600
 FOLDER_MODE = 0o700
+DEVICES = (("dev",), ("proc",))
+"""Folders at the root where no file is anybody's own."""
 FILE_BYTES_MAX = 64 * 1024 * 1024
 
 
@@ -23,6 +26,9 @@ def write_whole(path: Path, data: bytes | str, *, mode: int = SECRET_MODE) -> No
 
 def replace_file(path: Path, content: bytes, mode: int) -> None:
     """The same, with the OSError as it came."""
+    if is_device(path):
+        path.write_bytes(content)
+        return
     draft = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
@@ -35,6 +41,19 @@ def replace_file(path: Path, content: bytes, mode: int) -> None:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+def is_device(path: Path) -> bool:
+    """Whether a device or a pipe is there, as `/dev/null` and `/dev/stdout`: it is written to, and
+    stays. A file in its place would be in everybody's way."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    if stat.S_ISREG(mode):
+        # Standard output may lead into a file, and has a name there all the same.
+        return path.absolute().parts[1:2] in DEVICES
+    return not stat.S_ISDIR(mode)
 
 
 def write_new(path: Path, data: str, *, what: str) -> None:

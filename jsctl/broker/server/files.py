@@ -65,7 +65,7 @@ class RunFiles:
     def remove(self) -> None:
         """Remove both; no error when missing."""
         for path in (self._pid_file, self._ports_file):
-            if path is not None:
+            if path is not None and path.is_file():
                 path.unlink(missing_ok=True)
 
 
@@ -78,6 +78,9 @@ def _places(pid_file: str, ports_file_dir: str) -> tuple[Path | None, Path | Non
 def _replace(path: Path, text: str, what: str) -> None:
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
+        if path.exists() and not path.is_file():  # a device or a pipe, which is written to
+            path.write_text(text)
+            return
         partial.write_text(text)
         partial.replace(path)
     except OSError as error:

@@ -9,6 +9,7 @@ from time import perf_counter_ns
 from typing import BinaryIO
 
 from jsctl.api.times import SECOND_NS
+from jsctl.auth.files import is_device
 from jsctl.client.buckets.objects import CHUNK_BYTES, ObjectInfo, delete_store
 from jsctl.commands.object.open import opened
 from jsctl.commands.object.show import show_object, show_store
@@ -100,16 +101,18 @@ async def get(call: Call) -> None:
             return
         bar = Progress(call, found.size if found.size > BAR_FROM_BYTES else 0)
         started_ns = perf_counter_ns()
+        written = 0
         with _target(target) as stream:
 
             def write(piece: bytes) -> None:
-                stream.write(piece)
+                nonlocal written
+                written += stream.write(piece)
                 bar.add(len(piece))
 
             await store.read(found, write)
             bar.end()
-            if stream.tell() != found.size:
-                raise JsctlError(f"wrote {size(stream.tell())}, expected {size(found.size)}")
+            if written != found.size:
+                raise JsctlError(f"wrote {size(written)}, expected {size(found.size)}")
     took_ns = perf_counter_ns() - started_ns
     text = f"Wrote: {size(found.size)} to {target} in {duration(took_ns)}"
     if took_ns > RATE_FROM_NS:
@@ -121,6 +124,13 @@ async def get(call: Call) -> None:
 @contextmanager
 def _target(path: Path) -> Iterator[BinaryIO]:
     """A file that appears under its name when all of it is written, or not at all."""
+    if is_device(path):
+        try:
+            with path.open("wb") as stream:
+                yield stream
+        except OSError as error:
+            raise JsctlError(sentence_of(error, path)) from None
+        return
     made = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         try:

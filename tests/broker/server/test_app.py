@@ -90,6 +90,14 @@ def test_pid_and_ports_files_come_and_go(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.ports"))
 
 
+def test_a_device_is_no_pid_file_to_take_away(tmp_path: Path) -> None:
+    pid_file = tmp_path / "null"
+    pid_file.symlink_to(os.devnull)
+    with EchoBroker("-P", str(pid_file)) as broker:
+        assert broker.url
+    assert list(tmp_path.iterdir()) == [pid_file] and pid_file.is_symlink()
+
+
 def test_signals(broker: EchoBroker, tmp_path: Path) -> None:
     log = tmp_path / "log"
     broker.flags = (*broker.flags, "-l", str(log), "-c", str(tmp_path / "c.conf"))

@@ -1,6 +1,7 @@
 """Archives of audits: what is written can be read, what is damaged is refused, rules see issues."""
 
 import json
+import os
 import re
 import shlex
 import stat
@@ -261,6 +262,15 @@ def test_damaged_archives_are_refused(tmp_path: Path) -> None:
             archive.writestr(MANIFEST, manifest)
         with pytest.raises(UsageError):
             Reader(path)
+
+
+def test_an_archive_for_a_device_takes_no_place(tmp_path: Path) -> None:
+    target = tmp_path / "null"
+    target.symlink_to(os.devnull)
+    writer = Writer(target)
+    writer.add({"a": 1}, {"special": "x"})
+    writer.finish()
+    assert list(tmp_path.iterdir()) == [target] and target.is_symlink()
 
 
 def test_nothing_is_left_of_an_archive_that_fails(tmp_path: Path) -> None:

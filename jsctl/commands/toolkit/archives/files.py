@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TypeAlias
 
+from jsctl.auth.files import is_device
 from jsctl.errors import JsctlError, UsageError
 
 Document: TypeAlias = dict[str, object]
@@ -54,11 +55,14 @@ class Writer:
     def __init__(self, target: Path) -> None:
         """Raises JsctlError when nothing can be written there."""
         self.target = target
-        self._draft = target.with_name(f".{target.name}.{os.getpid()}.new")
+        draft = target.with_name(f".{target.name}.{os.getpid()}.new")
+        self._draft = None if is_device(target) else draft
         self._manifest: dict[str, list[dict[str, str]]] = {}
         self._pages: dict[str, int] = {}
         try:
-            handle = os.open(self._draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, SECRET_MODE)
+            handle = os.open(
+                self._draft or target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, SECRET_MODE
+            )
         except OSError as error:
             raise JsctlError(f"failed to create archive: {target}: {error.strerror}") from None
         self._file: IO[bytes] = os.fdopen(handle, "wb")
@@ -83,9 +87,11 @@ class Writer:
         self._zip.writestr(MANIFEST, json.dumps(listed, indent=2) + "\n")
         self._zip.close()
         self._file.flush()
-        os.fsync(self._file.fileno())
+        if self._draft is not None:
+            os.fsync(self._file.fileno())
         self._file.close()
-        self._draft.replace(self.target)
+        if self._draft is not None:
+            self._draft.replace(self.target)
 
     def discard(self) -> None:
         """Removes what there is so far."""
@@ -93,7 +99,8 @@ class Writer:
             self._zip.close()
         with suppress(OSError):
             self._file.close()
-        self._draft.unlink(missing_ok=True)
+        if self._draft is not None:
+            self._draft.unlink(missing_ok=True)
 
 
 class Reader:

@@ -1,0 +1,44 @@
+"""Files that are written whole, and what is no file."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from jsctl.auth.files import is_device, write_whole
+
+
+def test_a_device_stays_what_it_is(tmp_path: Path) -> None:
+    """Through a link, so that a mistake takes only that one away."""
+    place = tmp_path / "null"
+    place.symlink_to(os.devnull)
+    write_whole(place, "nobody reads this")
+    assert place.is_symlink() and is_device(place)
+    assert list(tmp_path.iterdir()) == [place]
+
+
+def test_a_pipe_gets_what_is_written(tmp_path: Path) -> None:
+    place = tmp_path / "pipe"
+    os.mkfifo(place)
+    found: list[bytes] = []
+    reader = threading.Thread(target=lambda: found.append(place.read_bytes()))
+    reader.start()
+    write_whole(place, "a line")
+    reader.join(30)
+    assert found == [b"a line"] and is_device(place)
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_file_is_replaced(tmp_path: Path, *, there: bool) -> None:
+    place = tmp_path / "file"
+    if there:
+        place.write_text("old")
+    write_whole(place, "new")
+    assert place.read_text() == "new" and not is_device(place)
+
+
+def test_standard_output_is_a_device_where_it_leads_into_a_file(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w") as log:
+        assert is_device(Path(f"/proc/self/fd/{log.fileno()}"))
+    assert not is_device(Path("/dev/no such thing"))

@@ -1,0 +1,29 @@
+"""Objects that are written where no file is."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jsctl.cli import main
+from jsctl.testing import Broker, BrokerFactory
+
+pytestmark = pytest.mark.processes
+CONTENT = "a line\n"
+
+
+@pytest.fixture(scope="module")
+def broker(jsctl_session_broker: BrokerFactory) -> Iterator[Broker]:
+    yield jsctl_session_broker("-js")
+
+
+def test_a_device_stays_what_it_is(broker: Broker, tmp_path: Path) -> None:
+    place, source = tmp_path / "null", tmp_path / "source"
+    place.symlink_to(os.devnull)
+    source.write_text(CONTENT)
+    server = ("-s", broker.url)
+    assert main([*server, "object", "add", "O"]) == 0
+    assert main([*server, "object", "put", "O", str(source), "--name", "it"]) == 0
+    assert main([*server, "object", "get", "O", "it", "--output", str(place), "-f"]) == 0
+    assert place.is_symlink() and sorted(tmp_path.iterdir()) == [place, source]
