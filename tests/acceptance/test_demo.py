@@ -15,6 +15,9 @@ from jsctl.demo import STREAM, airports, main, token
 from jsctl.testing import HOST, Broker
 from tests.support.waiting import wait_for
 
+pytestmark = pytest.mark.alone
+"""As who runs it has it: a step that waits for its servers beside all others is told that they are
+not available for a moment."""
 DEMO_S = 110
 """On a busy machine; about ten on an idle one."""
 

@@ -5,6 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.alone
+"""As for the other demonstration."""
 DEMO_S = 170
 """On a busy machine; about thirty on an idle one."""
 

@@ -33,7 +33,14 @@ SPARK_SESSION = frozenset(
     )
 )
 """Files with tests that use the session."""
-ALONE = frozenset({"tests/acceptance/test_outage.py", "tests/dashboard/test_badge.py"})
+ALONE = frozenset(
+    {
+        "tests/acceptance/test_demo.py",
+        "tests/acceptance/test_demo_super.py",
+        "tests/acceptance/test_outage.py",
+        "tests/dashboard/test_badge.py",
+    }
+)
 """Files with tests that have the machine for themselves: last, when nobody else has much to do."""
 ROOMS: dict[str, tuple[str, ...]] = {
     "contract": ("tests/contract/", "tests/acceptance/"),
