@@ -301,13 +301,19 @@ PUSHED: dict[str, tuple[Any, ...]] = {
 }
 
 
+def _leave_out(ask: Ask, stream: Config, consumer: Config) -> None:
+    """What is another number there: docs/differences.md."""
+    if stream.keys() & {"max_msgs", "max_msgs_per_subject"}:
+        ask.forget_pending()
+    if "max_deliver" in consumer:
+        ask.forget_floors()
+
+
 def pushed(random: Random, ask: Ask, name: str) -> None:
     """Messages that a consumer sends by itself."""
     prefix = name.lower()
     limited = stored(random, name, prefix)
     ask(f"STREAM.CREATE.{name}", limited)
-    if limited.keys() & {"max_msgs", "max_msgs_per_subject"}:
-        ask.forget_pending()  # docs/differences.md
     for _ in range(random.randint(0, 3)):
         ask(f"{prefix}.{random.choice(TOKENS)}", random.choice(PAYLOADS), [("A", "b")])
     config: Config = {
@@ -319,8 +325,7 @@ def pushed(random: Random, ask: Ask, name: str) -> None:
     if config.get("flow_control"):
         config["idle_heartbeat"] = HOUR
     config = ask.filled(config)
-    if "max_deliver" in config:
-        ask.forget_floors()  # docs/differences.md
+    _leave_out(ask, limited, config)
     ask.listen(f"to.{prefix}", config.get("deliver_group", ""))
     if "error" in ask(f"CONSUMER.CREATE.{name}.c", {"stream_name": name, "config": config}):
         return
