@@ -58,14 +58,10 @@ Hints = Callable[[Sequence[str]], tuple[str, ...]]
 """What a command line may have meant, for one that names something that is not there."""
 
 
-def _nothing() -> None:
-    return
-
-
 def main(
     arguments: Sequence[str] | None = None,
     hints: Hints = lambda _words: (),
-    begin: Callable[[], None] = _nothing,
+    begin: Callable[[], None] = lambda: None,
 ) -> int:
     """Run one command line; the exit status is returned.
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import parse_qs, unquote
 
-from jsctl.auth.files import read_text
 from jsctl.auth.store import Store, check_name, data_home
 from jsctl.auth.token import credentials
 from jsctl.errors import JsctlError, NotFound, UsageError
+from jsctl.files import read_text
 
 SCHEME = "nsc://"
 

@@ -20,10 +20,10 @@ from typing import TypeVar
 
 from jsctl.auth.claims import Account, Body, Operator, User
 from jsctl.auth.entities import AccountEntity, OperatorEntity, UserEntity
-from jsctl.auth.files import make_folder, read_text, write_whole
 from jsctl.auth.keys import KeyPair, KeyProblem, from_public, from_seed
 from jsctl.auth.token import Claims, TokenProblem, read_as
 from jsctl.errors import JsctlError
+from jsctl.files import make_folder, read_text, write_whole
 
 MARK = ".nsc"
 IGNORED = "# ignore all nk files \n**/*.nk\n\n# ignore all creds files\n**/*.creds\n"

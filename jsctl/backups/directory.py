@@ -15,9 +15,9 @@ from typing import BinaryIO
 
 from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError
-from jsctl.auth.files import make_folder, read_bytes, write_whole
 from jsctl.dataclass import dataclass
 from jsctl.errors import Conflict, JsctlError, NotFound, UsageError
+from jsctl.files import make_folder, read_bytes, write_whole
 
 BUFFER_BYTES = 1 << 20
 

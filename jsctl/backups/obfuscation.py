@@ -17,10 +17,10 @@ from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.stream import StreamConfig
-from jsctl.auth.files import read_bytes, write_new, write_whole
 from jsctl.backups.archive import ConsumerEntry, MessageEntry
 from jsctl.backups.filters import headers_of
 from jsctl.errors import JsctlError, NotFound
+from jsctl.files import read_bytes, write_new, write_whole
 
 KEY_FILE_SUFFIX = ".keys.json"
 VERSION = 1

@@ -18,7 +18,6 @@ from jsctl.api.codec import DecodeError
 from jsctl.api.errors import ApiError
 from jsctl.api.requests import StreamSnapshotRequest
 from jsctl.api.times import parse_time
-from jsctl.auth.files import make_folder, write_whole
 from jsctl.backups.directory import ARCHIVE, DESCRIPTION, OLD_ARCHIVE, archive_of
 from jsctl.client.failures import foreign_errors, translate
 from jsctl.client.manager import Manager
@@ -26,6 +25,7 @@ from jsctl.client.reading import heed_interrupt
 from jsctl.client.requests import STREAM_NOT_FOUND, Refused
 from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError, Unreachable, UsageError, sentence_of
+from jsctl.files import make_folder, write_whole
 
 if TYPE_CHECKING:
     from nats.aio.subscription import Subscription

@@ -319,20 +319,7 @@ def loading(name, *rest, **more):
         os.kill(os.getpid(), signal.SIGINT)
     return load(name, *rest, **more)
 builtins.__import__ = loading
-sys.argv = ["jsctl", "stream", "ls", "-s", "nats://127.0.0.1:1"]
-runpy.run_module("jsctl", run_name="__main__")
 """
-
-
-@pytest.mark.parametrize("module", ["typing", "jsctl.cli", "jsctl.settings", "click", "asyncio"])
-def test_one_that_comes_while_the_program_is_loaded_ends_it_too(
-    module: str, tmp_path: Path
-) -> None:
-    with begun([sys.executable, "-c", EARLY.format(module=module)], tmp_path) as process:
-        assert process.wait(END_S) == INTERRUPTED
-    assert (tmp_path / "log").read_text() == ""
-
-
 UNLOCKED = """
 import os, runpy, signal, sys
 waiting = {skipped}
@@ -344,9 +331,24 @@ def called(frame, event, argument):
         if not waiting:
             os.kill(os.getpid(), signal.SIGINT)
 sys.setprofile(called)
+"""
+RUN = """
 sys.argv = ["jsctl", "stream", "ls", "-s", "nats://127.0.0.1:1"]
 runpy.run_module("jsctl", run_name="__main__")
 """
+
+
+def ends_without_a_word(code: str, folder: Path) -> None:
+    with begun([sys.executable, "-c", code + RUN], folder) as process:
+        assert process.wait(END_S) == INTERRUPTED
+    assert (folder / "log").read_text() == ""
+
+
+@pytest.mark.parametrize("module", ["typing", "jsctl.cli", "jsctl.settings", "click", "asyncio"])
+def test_one_that_comes_while_the_program_is_loaded_ends_it_too(
+    module: str, tmp_path: Path
+) -> None:
+    ends_without_a_word(EARLY.format(module=module), tmp_path)
 
 
 @pytest.mark.parametrize("skipped", [20, 60, 120])
@@ -354,9 +356,7 @@ def test_one_that_comes_as_a_module_is_let_go_of_is_not_forgotten(
     skipped: int, tmp_path: Path
 ) -> None:
     """What is raised there, in a callback of a weak reference, is shown and ignored."""
-    with begun([sys.executable, "-c", UNLOCKED.format(skipped=skipped)], tmp_path) as process:
-        assert process.wait(END_S) == INTERRUPTED
-    assert (tmp_path / "log").read_text() == ""
+    ends_without_a_word(UNLOCKED.format(skipped=skipped), tmp_path)
 
 
 def test_an_interrupt_that_was_forgotten_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from jsctl.broker.conf.units import host_text
 from jsctl.broker.errors import ConfigError
 from jsctl.dataclass import dataclass
+from jsctl.files import drafted, file_at
 
 PORTS_FILE_PREFIX = "nats-server_"
 """The name that tools look for, whatever the program is called."""
@@ -65,7 +66,7 @@ class RunFiles:
     def remove(self) -> None:
         """Remove both; no error when missing."""
         for path in (self._pid_file, self._ports_file):
-            if path is not None and path.is_file():
+            if path is not None and file_at(path) is not None:
                 path.unlink(missing_ok=True)
 
 
@@ -76,13 +77,9 @@ def _places(pid_file: str, ports_file_dir: str) -> tuple[Path | None, Path | Non
 
 
 def _replace(path: Path, text: str, what: str) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        if path.exists() and not path.is_file():  # a device or a pipe, which is written to
-            path.write_text(text)
-            return
-        partial.write_text(text)
-        partial.replace(path)
+        with drafted(path) as file:
+            file.write(text.encode())
     except OSError as error:
         raise ConfigError(
             f"could not write {what}: {error.strerror}",

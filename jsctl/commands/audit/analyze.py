@@ -9,7 +9,6 @@ from pathlib import Path
 
 from jsctl.api.fields import ZERO_TIME
 from jsctl.api.times import format_time
-from jsctl.auth.files import write_whole
 from jsctl.commands.audit import rules, server_rules
 from jsctl.commands.audit.catalog import CHECKS, Check
 from jsctl.commands.audit.examples import (
@@ -27,6 +26,7 @@ from jsctl.commands.audit.examples import (
 from jsctl.commands.toolkit.archives.files import Document, Reader
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Conflict, NotFound, UsageError
+from jsctl.files import write_whole
 from jsctl.render.details import Details
 from jsctl.render.humanize import moment
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from jsctl.auth.files import read_bytes
 from jsctl.auth.keys import KeyPair, KeyProblem, from_public, from_seed, is_encoded
 from jsctl.errors import JsctlError, NotFound
+from jsctl.files import read_bytes
 
 
 def existing(name: str) -> Path:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from jsctl.auth.claims import UserScope
 from jsctl.auth.entities import AccountEntity, Issuer, OperatorEntity, UserEntity
-from jsctl.auth.files import make_folder, write_whole
 from jsctl.auth.store import Store
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import NeedsConfirmation, NotFound
+from jsctl.files import make_folder, write_whole
 
 SELECTED = "select_operator"
 

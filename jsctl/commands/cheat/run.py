@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
-from jsctl.auth.files import make_folder
 from jsctl.commands import REGISTRY
 from jsctl.commands.toolkit.assets.picking import near_names
 from jsctl.commands.toolkit.grammar.spec import Command, Group
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.files import SHARED_MODE, save
 from jsctl.errors import NotFound
+from jsctl.files import make_folder
 
 _NAMES_OF_NATS = {"schemas": "schema"}
 

@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 
 from jsctl.auth.check import issues_of
-from jsctl.auth.files import read_text
 from jsctl.auth.token import read, undecorated
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import NotFound, UsageError
+from jsctl.files import read_text
 from jsctl.render.reports.auth.decoded import claims_screen
 
 SECOND_NS = 1_000_000_000

@@ -9,7 +9,6 @@ from time import perf_counter_ns
 from typing import BinaryIO
 
 from jsctl.api.times import SECOND_NS
-from jsctl.auth.files import is_device
 from jsctl.client.buckets.objects import CHUNK_BYTES, ObjectInfo, delete_store
 from jsctl.commands.object.open import opened
 from jsctl.commands.object.show import show_object, show_store
@@ -19,6 +18,7 @@ from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.progress import Progress
 from jsctl.commands.toolkit.invocation.reading import interruptible
 from jsctl.errors import JsctlError, UsageError, sentence_of
+from jsctl.files import drafted
 from jsctl.render.humanize import duration, size
 
 BAR_FROM_BYTES = 20_480
@@ -123,22 +123,9 @@ async def get(call: Call) -> None:
 
 @contextmanager
 def _target(path: Path) -> Iterator[BinaryIO]:
-    """A file that appears under its name when all of it is written, or not at all."""
-    if is_device(path):
-        try:
-            with path.open("wb") as stream:
-                yield stream
-        except OSError as error:
-            raise JsctlError(sentence_of(error, path)) from None
-        return
-    made = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        try:
-            with made.open("wb") as stream:
-                yield stream
-            made.replace(path)
-        finally:
-            made.unlink(missing_ok=True)
+        with drafted(path) as stream:
+            yield stream
     except OSError as error:
         raise JsctlError(sentence_of(error, path)) from None
 

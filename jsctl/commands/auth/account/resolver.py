@@ -4,7 +4,6 @@ from pathlib import Path
 
 from jsctl.auth.claims import Account
 from jsctl.auth.entities import AccountEntity
-from jsctl.auth.files import write_whole
 from jsctl.auth.keys import KeyKind, from_public, kind_of
 from jsctl.auth.token import read_as
 from jsctl.client.requests import Requester
@@ -13,6 +12,7 @@ from jsctl.commands.auth.account.show import show_account
 from jsctl.commands.auth.selecting import Auth, account_of
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, Unreachable
+from jsctl.files import write_whole
 
 UPDATE = "$SYS.REQ.ACCOUNT.{subject}.CLAIMS.UPDATE"
 LOOKUP = "$SYS.REQ.ACCOUNT.{subject}.CLAIMS.LOOKUP"

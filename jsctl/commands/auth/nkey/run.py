@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from jsctl.auth.files import read_bytes, write_whole
 from jsctl.auth.keys import KeyKind, from_seed, generate, kind_of
 from jsctl.commands.auth.reading import existing, pair_of_file, read_key_file
 from jsctl.commands.toolkit.content.bodies import write_bytes
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, UsageError
+from jsctl.files import read_bytes, write_whole
 
 _KINDS = {**{kind.name.lower(): kind for kind in KeyKind}, "x25519": KeyKind.CURVE}
 

@@ -5,7 +5,6 @@ import binascii
 from pathlib import Path
 
 from jsctl.auth.export import operator_document, operator_of
-from jsctl.auth.files import read_bytes, write_whole
 from jsctl.auth.keys import KeyKind, KeyPair, KeyProblem, from_seed
 from jsctl.auth.store import check_name
 from jsctl.commands.auth.operator.show import show_operator
@@ -13,6 +12,7 @@ from jsctl.commands.auth.reading import read_key_file
 from jsctl.commands.auth.selecting import Auth
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Conflict, JsctlError, UsageError
+from jsctl.files import read_bytes, write_whole
 from jsctl.render.formats import as_json
 
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from jsctl.auth.claims import Operator
 from jsctl.auth.entities import OperatorEntity, with_tags
-from jsctl.auth.files import read_text
 from jsctl.auth.keys import KeyKind, KeyPair, KeyProblem, from_text
 from jsctl.auth.store import check_name
 from jsctl.auth.token import read_as
@@ -14,6 +13,7 @@ from jsctl.commands.auth.reading import existing
 from jsctl.commands.auth.selecting import Auth, select_operator
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Conflict, UsageError
+from jsctl.files import read_text
 
 SYSTEM = "SYSTEM"
 

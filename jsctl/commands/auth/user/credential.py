@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from jsctl.auth.entities import AccountEntity, Issuer, UserEntity
-from jsctl.auth.files import write_whole
 from jsctl.auth.token import credentials
 from jsctl.commands.auth.selecting import Auth, now_s
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Conflict, JsctlError
+from jsctl.files import write_whole
 
 SECOND_NS = 1_000_000_000
 

@@ -10,9 +10,9 @@ from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from jsctl.auth.files import read_bytes
 from jsctl.commands.toolkit.templating.lexing import LEFT, RIGHT
 from jsctl.errors import JsctlError, NotFound, Unreachable, UsageError, sentence_of
+from jsctl.files import read_bytes
 
 FILES_MAX = 1000
 BYTES_MAX = 8 * 1024 * 1024

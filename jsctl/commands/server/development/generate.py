@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jsctl.auth.entities import OperatorEntity
-from jsctl.auth.files import make_folder, write_whole
 from jsctl.auth.store import Store
 from jsctl.commands.server.development.layout import Layout, passwords_of
 from jsctl.commands.toolkit.grammar.values import parse_size
@@ -26,6 +25,7 @@ from jsctl.errors import (
     UsageError,
     sentence_of,
 )
+from jsctl.files import make_folder, write_whole
 
 INTRODUCTION = (
     "This tool generates NATS Server configurations based on a question and answer\n"

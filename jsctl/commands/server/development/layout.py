@@ -11,10 +11,10 @@ from pathlib import Path
 
 from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError
-from jsctl.auth.files import make_folder, read_bytes, write_whole
 from jsctl.auth.store import check_name
 from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError
+from jsctl.files import make_folder, read_bytes, write_whole
 from jsctl.settings import Context, ContextStore
 
 HOST = "127.0.0.1"

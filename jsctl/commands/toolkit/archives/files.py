@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TypeAlias
 
-from jsctl.auth.files import is_device
 from jsctl.errors import JsctlError, UsageError
+from jsctl.files import SECRET_MODE, draft_of, file_at
 
 Document: TypeAlias = dict[str, object]
 ROOT = "capture"
@@ -21,7 +21,6 @@ MANIFEST = f"{ROOT}/misc/manifest.json"
 METADATA = "audit_gather_metadata"
 LOG = "audit_gather_log"
 UNCLUSTERED = "unclustered"
-SECRET_MODE = 0o600
 DOCUMENT_BYTES_MAX = 256 * 1024 * 1024
 """One answer of a server is at most 64 MiB; an archive that says more is not ours."""
 
@@ -55,8 +54,8 @@ class Writer:
     def __init__(self, target: Path) -> None:
         """Raises JsctlError when nothing can be written there."""
         self.target = target
-        draft = target.with_name(f".{target.name}.{os.getpid()}.new")
-        self._draft = None if is_device(target) else draft
+        self._place = file_at(target)
+        self._draft = None if self._place is None else draft_of(self._place)
         self._manifest: dict[str, list[dict[str, str]]] = {}
         self._pages: dict[str, int] = {}
         try:
@@ -90,8 +89,8 @@ class Writer:
         if self._draft is not None:
             os.fsync(self._file.fileno())
         self._file.close()
-        if self._draft is not None:
-            self._draft.replace(self.target)
+        if self._draft is not None and self._place is not None:
+            self._draft.replace(self._place)
 
     def discard(self) -> None:
         """Removes what there is so far."""

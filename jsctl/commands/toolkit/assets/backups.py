@@ -8,7 +8,6 @@ from jsctl.api.codec import encode
 from jsctl.api.errors import ApiError
 from jsctl.api.stream import StreamConfig, StreamInfo
 from jsctl.api.times import SECOND_NS, format_duration
-from jsctl.auth.files import make_folder
 from jsctl.backups.directory import Description, archive_of, description_of
 from jsctl.client.backup import (
     CHUNK_BYTES,
@@ -21,6 +20,7 @@ from jsctl.commands.toolkit.assets.config_files import load_config
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.interrupts import told
 from jsctl.errors import Conflict, JsctlError, NotFound, RequestFailed, UsageError
+from jsctl.files import make_folder
 from jsctl.render.details import Details
 from jsctl.render.humanize import counted, number, size
 from jsctl.render.reports.stream.screen import stream_screen

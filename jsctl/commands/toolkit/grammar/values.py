@@ -60,7 +60,7 @@ def is_count(text: str) -> bool:
 
 
 def parse_unsigned(text: str) -> int:
-    """The same without a sign, of which all 64 bits count. Raises ValueError."""
+    """As `parse_whole`, without a sign: all 64 bits count. Raises ValueError."""
     try:
         found = parse_whole(text)
     except ValueError:

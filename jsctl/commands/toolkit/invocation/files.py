@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from jsctl.auth.files import SECRET_MODE, replace_file
 from jsctl.errors import JsctlError, sentence_of
+from jsctl.files import SECRET_MODE, file_at, replace_file
 
 SHARED_MODE = 0o644
 
@@ -14,13 +14,9 @@ def save(path: Path, data: str | bytes, *, mode: int = SECRET_MODE) -> None:
     Who may read a file that is there stays as it is. Raises JsctlError; then the file is as it was.
     """
     content = data.encode() if isinstance(data, str) else data
-    target = path.resolve() if path.is_symlink() else path
     try:
-        if not target.exists():
-            replace_file(target, content, mode)
-        elif target.is_file():
-            replace_file(target, content, target.stat().st_mode & 0o777)
-        else:
-            target.write_bytes(content)
+        there = file_at(path)
+        kept = there.stat().st_mode & 0o777 if there is not None and there.exists() else mode
+        replace_file(path, content, kept)
     except OSError as error:
         raise JsctlError(sentence_of(error, path)) from None

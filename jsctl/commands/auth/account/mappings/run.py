@@ -6,13 +6,13 @@ from pathlib import Path
 
 from jsctl.auth.check_trade import mapping_issues
 from jsctl.auth.claims import WEIGHT_MAX, Account, WeightedMapping
-from jsctl.auth.files import read_text
 from jsctl.commands.auth.asking import ask_text
 from jsctl.commands.auth.reading import existing
 from jsctl.commands.auth.selecting import Auth
 from jsctl.commands.toolkit.content.yaml_problems import yaml_problem
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Conflict, JsctlError, NotFound, UsageError
+from jsctl.files import read_text
 from jsctl.render.reports.auth.trade import MAPPING_COLUMNS, MappingRow, mappings_screen
 
 Mappings = Mapping[str, tuple[WeightedMapping, ...]]

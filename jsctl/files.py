@@ -2,11 +2,16 @@
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from jsctl.errors import Conflict, JsctlError, sentence_of
 
 SECRET_MODE = 0o600
+SHARED_MODE = 0o666
+"""Less what the process takes away."""
 FOLDER_MODE = 0o700
 DEVICES = (("dev",), ("proc",))
 """Folders at the root where no file is anybody's own."""
@@ -14,10 +19,7 @@ FILE_BYTES_MAX = 64 * 1024 * 1024
 
 
 def write_whole(path: Path, data: bytes | str, *, mode: int = SECRET_MODE) -> None:
-    """Writes beside the file and renames: whoever reads meets the old or the new contents.
-
-    Raises JsctlError; then nothing new is left.
-    """
+    """A file as `drafted` writes it. Raises JsctlError; then nothing new is left."""
     try:
         replace_file(path, data.encode() if isinstance(data, str) else data, mode)
     except OSError as error:
@@ -26,34 +28,59 @@ def write_whole(path: Path, data: bytes | str, *, mode: int = SECRET_MODE) -> No
 
 def replace_file(path: Path, content: bytes, mode: int) -> None:
     """The same, with the OSError as it came."""
-    if is_device(path):
-        path.write_bytes(content)
+    with drafted(path, mode) as file:
+        file.write(content)
+
+
+@contextmanager
+def drafted(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
+    """What is written in the body is a draft beside the file, and takes its place at the end:
+    whoever reads meets the old or the new contents. What is no file is written to as it stands.
+
+    `mode` of a new file is that of the process if it is None. Raises OSError; then, and when the
+    body fails, nothing new is left.
+    """
+    target = file_at(path)
+    if target is None:
+        with path.open("wb") as device:
+            yield device
         return
-    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
+    draft = draft_of(target)
     try:
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        handle = os.open(draft, flags, SHARED_MODE if mode is None else mode)
         with os.fdopen(handle, "wb") as file:
-            os.fchmod(handle, mode)
-            file.write(content)
+            if mode is not None:
+                os.fchmod(handle, mode)
+            yield file
             file.flush()
             os.fsync(handle)
-        draft.replace(path)
+        draft.replace(target)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
 
 
-def is_device(path: Path) -> bool:
-    """Whether a device or a pipe is there, as `/dev/null` and `/dev/stdout`: it is written to, and
-    stays. A file in its place would be in everybody's way."""
+def draft_of(target: Path) -> Path:
+    """Where a file is written that is to stand there."""
+    return target.with_name(f".{target.name}.{os.getpid()}.new")
+
+
+def file_at(path: Path) -> Path | None:
+    """The file that one of this name takes the place of; links are followed.
+
+    None where a device or a pipe is, as at `/dev/null` and `/dev/stdout`, also where that leads
+    into a file: a file in its place would be in everybody's way.
+    """
     try:
         mode = path.stat().st_mode
     except OSError:
-        return False
-    if stat.S_ISREG(mode):
-        # Standard output may lead into a file, and has a name there all the same.
-        return path.absolute().parts[1:2] in DEVICES
-    return not stat.S_ISDIR(mode)
+        return path.resolve() if path.is_symlink() else path
+    if stat.S_ISDIR(mode):
+        return path
+    if not stat.S_ISREG(mode) or path.absolute().parts[1:2] in DEVICES:
+        return None
+    return path.resolve() if path.is_symlink() else path
 
 
 def write_new(path: Path, data: str, *, what: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jsctl.auth.files import is_device, write_whole
+from jsctl.files import file_at, write_whole
 
 
 def test_a_device_stays_what_it_is(tmp_path: Path) -> None:
@@ -14,7 +14,7 @@ def test_a_device_stays_what_it_is(tmp_path: Path) -> None:
     place = tmp_path / "null"
     place.symlink_to(os.devnull)
     write_whole(place, "nobody reads this")
-    assert place.is_symlink() and is_device(place)
+    assert place.is_symlink() and file_at(place) is None
     assert list(tmp_path.iterdir()) == [place]
 
 
@@ -26,7 +26,7 @@ def test_a_pipe_gets_what_is_written(tmp_path: Path) -> None:
     reader.start()
     write_whole(place, "a line")
     reader.join(30)
-    assert found == [b"a line"] and is_device(place)
+    assert found == [b"a line"] and file_at(place) is None
 
 
 @pytest.mark.parametrize("there", [False, True])
@@ -35,10 +35,18 @@ def test_a_file_is_replaced(tmp_path: Path, *, there: bool) -> None:
     if there:
         place.write_text("old")
     write_whole(place, "new")
-    assert place.read_text() == "new" and not is_device(place)
+    assert place.read_text() == "new" and file_at(place) == place
+
+
+def test_a_link_to_a_file_is_followed(tmp_path: Path) -> None:
+    place = tmp_path / "link"
+    place.symlink_to("file")
+    for text in ("new", "newer"):  # The first one finds no file behind the link.
+        write_whole(place, text)
+        assert place.is_symlink() and (tmp_path / "file").read_text() == text
 
 
 def test_standard_output_is_a_device_where_it_leads_into_a_file(tmp_path: Path) -> None:
     with (tmp_path / "log").open("w") as log:
-        assert is_device(Path(f"/proc/self/fd/{log.fileno()}"))
-    assert not is_device(Path("/dev/no such thing"))
+        assert file_at(Path(f"/proc/self/fd/{log.fileno()}")) is None
+    assert file_at(Path("/dev/no such thing")) is not None
