@@ -78,7 +78,7 @@ def cut_off(seed: int, servers: int) -> Plan:
 
 @pytest.mark.planted
 @pytest.mark.mutants
-@pytest.mark.parametrize(("plant", "first"), [(_expects_nothing, 66), (_snapshots_know_of_none, 0)])
+@pytest.mark.parametrize(("plant", "first"), [(_expects_nothing, 52), (_snapshots_know_of_none, 0)])
 def test_a_letter_that_goes_wrong_is_found(
     plant: Callable[[Patch], None], first: int, monkeypatch: Patch
 ) -> None:
@@ -88,4 +88,4 @@ def test_a_letter_that_goes_wrong_is_found(
 @pytest.mark.planted
 @pytest.mark.mutants
 def test_a_letter_that_is_sent_too_early_is_found(monkeypatch: Patch) -> None:
-    hunt(_sends_what_is_not_committed, drawn(cut_off, 98, HUNTED, (5,)), monkeypatch)
+    hunt(_sends_what_is_not_committed, drawn(cut_off, 164, HUNTED, (5,)), monkeypatch)
