@@ -10,7 +10,7 @@ from typing import BinaryIO
 from jsctl.errors import Conflict, JsctlError, sentence_of
 
 SECRET_MODE = 0o600
-SHARED_MODE = 0o666
+PLAIN_MODE = 0o666
 """Less what the process takes away."""
 FOLDER_MODE = 0o700
 DEVICES = (("dev",), ("proc",))
@@ -48,7 +48,7 @@ def drafted(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
     draft = draft_of(target)
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-        handle = os.open(draft, flags, SHARED_MODE if mode is None else mode)
+        handle = os.open(draft, flags, PLAIN_MODE if mode is None else mode)
         with os.fdopen(handle, "wb") as file:
             if mode is not None:
                 os.fchmod(handle, mode)
@@ -84,7 +84,7 @@ def file_at(path: Path) -> Path | None:
 
 
 def write_new(path: Path, data: str, *, what: str) -> None:
-    """The same for a file that must not be there yet. Raises Conflict, and JsctlError."""
+    """As `write_whole`, a file that must not be there yet. Raises Conflict, and JsctlError."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
     write_whole(draft, data)
     try:
