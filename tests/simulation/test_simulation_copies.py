@@ -1,6 +1,7 @@
 """Mirrors and sources under all faults: each message of an origin comes once, in order, to all."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -30,6 +31,15 @@ def test_fixed_seeds_with_copies() -> None:
 def test_a_restarted_server_is_known_before_what_it_leads() -> None:
     """It was forgotten when a heartbeat told of the restart later: nobody found the leader."""
     Simulation(draw_copies(16)).run()
+
+
+def test_what_a_server_leads_is_known_behind_a_link_that_breaks() -> None:
+    """It was said once, on that link: who did not hear it asked for nothing of that stream again,
+    and its mirror had nothing."""
+    plan = draw_copies(300_000_005, 5)
+    needed = {(1_200, "pause"), (1_297, "reset"), (1_446, "reset")}
+    items = [item for item in plan.items if (item.at_ms, item.kind) in needed]
+    Simulation(replace(plan, items=tuple(items))).run()
 
 
 def _begins_again(patch: Patch) -> None:

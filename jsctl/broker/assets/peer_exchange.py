@@ -83,8 +83,17 @@ class PeerExchange:
         parcel.damaged.append(cluster.own_damage())
         if self._meta.founding is not None:
             parcel.foundings.append(self._meta.founding)
-        parcel.announcements.extend(
-            known for known in cluster.leaders.values() if known.leader == self._context.me
+        self._tell_what_is_led(peer)
+
+    def interrupted(self, peer: str) -> None:
+        """Something that was on its way to a broker may be lost. The rest of it is said again
+        anyway, or asked for; what this one leads was said once."""
+        if self._cluster.liveness.is_up(peer):
+            self._tell_what_is_led(peer)
+
+    def _tell_what_is_led(self, peer: str) -> None:
+        self._outbox.parcel(peer).announcements.extend(
+            known for known in self._cluster.leaders.values() if known.leader == self._context.me
         )
 
     # What they say

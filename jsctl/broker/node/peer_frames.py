@@ -44,7 +44,7 @@ class PeerFrames:
         if change is PeerChange.LINKED:
             self.engine.peers.linked(peer)
         elif change is PeerChange.BROKEN:
-            self.api.interrupted(peer)
+            self._interrupted(peer)
         else:
             self.engine.peers.unlinked(peer)
 
@@ -59,6 +59,11 @@ class PeerFrames:
         else:
             self.engine.peers.cut_off(words[1])
             self.api.interrupted(words[1])
+
+    def _interrupted(self, peer: str) -> None:
+        """What was on its way to a broker that is reached may be lost."""
+        self.api.interrupted(peer)
+        self.engine.peers.interrupted(peer)
 
     def take(self, sink: Sink, now_ns: int) -> bool:
         """Frames came in. Those that cannot be read are dropped, with a line in the log.
@@ -100,7 +105,7 @@ class PeerFrames:
             if lost.theirs:
                 self.api.answers_lost()
             if lost.mine:
-                self.api.interrupted(frame.sender)
+                self._interrupted(frame.sender)
             some = some or lost.theirs or lost.mine
         return some
 

@@ -46,3 +46,24 @@ def test_who_is_silent_is_down_after_a_while(cluster: ClusterPlay) -> None:
     cluster.run(1)
     assert not cluster["n1"].engine.cluster.online(cluster["n3"].peer)
     assert cluster["n1"].engine.cluster.online(cluster["n2"].peer)
+
+
+def test_what_a_server_leads_is_told_again_when_it_may_be_lost(cluster: ClusterPlay) -> None:
+    """It was told once; whoever missed it held all requests for that stream back, for ever."""
+    meta = cluster.leader()
+    one, other = (server for server in cluster if server is not meta)
+    client = meta.connect("a")
+    cluster.cut.add(frozenset((one.name, other.name)))
+    for name in ("S", "T", "U"):
+        assert "error" not in client.ask(
+            f"$JS.API.STREAM.CREATE.{name}", name=name, subjects=[name]
+        )
+    groups = [cluster.group_of(name) for name in ("S", "T", "U")]
+    assert {cluster.leader(group).name for group in groups} == set(cluster.servers)
+    cluster.cut.clear()
+    assert not all(other.engine.cluster.leader_of(group) for group in groups)
+    one.break_link(other)
+    cluster.run(0.2)
+    assert other.engine.cluster.online(one.peer)
+    for server in cluster:
+        assert all(server.engine.cluster.leader_of(group) for group in groups)
