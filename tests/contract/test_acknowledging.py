@@ -228,3 +228,29 @@ async def test_what_the_stream_lost_is_not_waited_for(
     assert (event["stream_seq"], event["deliveries"]) == (2, 1)
     assert event["reason"] == "Unacknowledged message was deleted"
     assert await standing(js, fresh) == (2, 0, 0)
+
+
+async def test_of_what_was_not_delivered_only_the_end_is_not_confirmed(
+    client: Client, js: JetStreamContext, fresh: str
+) -> None:
+    """As for who still has a message of before a reset: waiting for an answer would not end."""
+    pull = await consumer(client, js, fresh)
+    await pull.ask(batch=3, expires=LONG_NS)
+    *_, third = await pull.take(3)
+    await client.request(f"$JS.API.CONSUMER.RESET.{fresh}.c", b'{"seq":1}', timeout=WAIT_S)
+    heard: list[str] = []
+
+    async def hear(message: Msg) -> None:
+        heard.append(message.subject.rpartition(".")[2])
+
+    inbox = client.new_inbox()
+    await client.subscribe(f"{inbox}.*", cb=hear)
+    for number, word in enumerate((b"+ACK", b"+TERM why", b"-NAK", b"+WPI", b"what")):
+        await client.publish(third.reply, word, reply=f"{inbox}.{number}")
+
+    async def last() -> bool:
+        return heard[-1:] == ["4"]
+
+    await eventually(last, "the last word is answered")
+    assert heard == ["2", "3", "4"]
+    assert await standing(js, fresh) == (0, 0, 0)

@@ -19,6 +19,7 @@ FOUND = [
     ("published", 600005),  # a stream that lets go of what nobody wants from now on
     ("pulls", 600006),  # a pull that nobody can serve in time
     ("pulls", 800008),  # a request that ends too soon
+    ("pushed", 500031),  # an acknowledgement of before a reset
     ("pushed", 800011),  # a consumer of subjects that the stream does not have
     ("streams", 800013),  # a mistake, and no room either
 ]
@@ -37,7 +38,7 @@ DRAWN = {
     **{subject.partition(".{")[0]: "direct" for subject in DIRECT},
 }
 """Requests of both servers -> the case that draws them, valid ones and others."""
-ABOUT_MESSAGES = ("published", "delivered", "pushed")
+ABOUT_MESSAGES = ("batched", "delivered", "published", "pushed")
 """Cases of what no request of the API asks for alone."""
 OURS = {
     "STREAM.CHECK": "broker/assets/repair/test_stream_checks.py",

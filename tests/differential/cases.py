@@ -14,6 +14,7 @@ from tests.differential.assets import (
     sensible_consumer,
     sensible_stream,
 )
+from tests.differential.batches import batched
 from tests.differential.bodies import (
     DIRECT,
     OPERATORS,
@@ -228,5 +229,6 @@ CASES = {
     "published": published,
     "delivered": delivered,
     "pushed": pushed,
+    "batched": batched,
 }
-IN_CLUSTERS = ("consumers", "operators", "others", "published", "streams")
+IN_CLUSTERS = ("batched", "consumers", "operators", "others", "published", "streams")

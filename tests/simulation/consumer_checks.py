@@ -14,8 +14,8 @@ from typing import cast
 from jsctl.api.words import AckPolicy
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.jetstream.consumers.consumer import filters_of
+from jsctl.broker.jetstream.consumers.dispatch.push_dispatcher import RATE_BURST_BYTES
 from jsctl.broker.jetstream.consumers.entries import ConsumerEntryKind, apply_progress
-from jsctl.broker.jetstream.consumers.push_dispatcher import RATE_BURST_BYTES
 from jsctl.broker.jetstream.consumers.state import ConsumerState, Death
 from tests.simulation.stream_checks import Books, is_memory
 from tests.simulation.violation import Violation

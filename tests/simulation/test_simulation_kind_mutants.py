@@ -14,9 +14,9 @@ import pytest
 from jsctl.broker.assets import membership
 from jsctl.broker.assets.membership import Step
 from jsctl.broker.assets.replicas.consumed_messages import ConsumedMessages
+from jsctl.broker.jetstream.consumers.acknowledging import Acknowledging
 from jsctl.broker.jetstream.consumers.delivery import ConsumerDelivery
-from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
-from jsctl.broker.jetstream.consumers.pacing import RateLimit
+from jsctl.broker.jetstream.consumers.dispatch.pacing import RateLimit
 from jsctl.broker.jetstream.consumers.redelivery import Redelivery
 from jsctl.broker.jetstream.consumers.state import ConsumerState
 from jsctl.broker.jetstream.streams.dedupe import Dedupe
@@ -156,10 +156,10 @@ def _half_the_ack_wait(patch: Patch) -> None:
 
 
 def _delivered_once_more(patch: Patch) -> None:
-    def queue(self: ConsumerLeader, seqs: list[int], now_ns: int) -> None:
-        self.delivery.redelivery.queue(seqs)
+    def queue(self: Acknowledging, seqs: list[int], now_ns: int) -> None:
+        self._delivery.redelivery.queue(seqs)
 
-    patch.setattr(ConsumerLeader, "_queue", queue)
+    patch.setattr(Acknowledging, "deliver_again", queue)
 
 
 def _any_number_without_ack(patch: Patch) -> None:

@@ -4,12 +4,11 @@ The ack subject tells delivery count and sequences; the payload is one of a few 
 acks, nearly all of them, take the short way and end as a list of stream sequences.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import NamedTuple
 
 from jsctl.api.jsontext import parse_object
 from jsctl.api.times import parse_duration
-from jsctl.broker.jetstream.consumers.state import ConsumerState
 
 Captured = tuple[bytes, bytes, bytes, bytes, object]
 """(subject, reply, headers, payload, where it came from)."""
@@ -71,10 +70,10 @@ def parse(ack: Captured) -> Ack | None:
     return Ack(seq, cseq, deliveries, ack[3], ack[1])
 
 
-def fold(acks: Iterable[Captured], state: ConsumerState) -> Folded:
+def fold(acks: Iterable[Captured], pending: Container[int], known_up_to: int) -> Folded:
     """Split a batch into plain acks and others.
 
-    A repeated ack is answered as well; one for a message that was not delivered is not.
+    A repeated ack is answered as well; one for a message that is not known is not.
     """
     done: list[int] = []
     answers: list[bytes] = []
@@ -91,9 +90,8 @@ def fold(acks: Iterable[Captured], state: ConsumerState) -> Folded:
         except (ValueError, IndexError):
             continue
         add(seq)
-        if ack[1] and 0 < seq <= state.delivered_stream:
+        if ack[1] and 0 < seq <= known_up_to:
             answers.append(ack[1])
-    pending = state.pending
     return Folded(list(dict.fromkeys(filter(pending.__contains__, done))), answers, others)
 
 

@@ -11,20 +11,21 @@ later, so that order on the wire is order of events.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from jsctl.api.words import AckPolicy
 from jsctl.broker.jetstream.consumers import purges, starting
-from jsctl.broker.jetstream.consumers.acks import Ack, Captured, fold, nak_delay, parse
+from jsctl.broker.jetstream.consumers.acknowledging import NEXT, Acknowledging
+from jsctl.broker.jetstream.consumers.acks import Captured
 from jsctl.broker.jetstream.consumers.consumer import Consumer
-from jsctl.broker.jetstream.consumers.dead_letters import LetterBox, bury
+from jsctl.broker.jetstream.consumers.dead_letters import LetterBox
 from jsctl.broker.jetstream.consumers.delivery import ConsumerDelivery
-from jsctl.broker.jetstream.consumers.facts import Advisory, AdvisoryKind, ConsumerTurn, Interest
-from jsctl.broker.jetstream.consumers.pull import status
-from jsctl.broker.jetstream.consumers.pull_dispatcher import PullDispatcher
-from jsctl.broker.jetstream.consumers.push_dispatcher import PushDispatcher
+from jsctl.broker.jetstream.consumers.dispatch.pull import status
+from jsctl.broker.jetstream.consumers.dispatch.pull_dispatcher import PullDispatcher
+from jsctl.broker.jetstream.consumers.dispatch.push_dispatcher import PushDispatcher
+from jsctl.broker.jetstream.consumers.facts import ConsumerTurn, Interest
 from jsctl.broker.jetstream.consumers.state import ConsumerState
-from jsctl.broker.protocol.deliveries import Item, OutgoingMessage
+from jsctl.broker.protocol.deliveries import OutgoingMessage
 from jsctl.broker.store.contents import Contents
 from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.stream_store import Removed
@@ -42,15 +43,12 @@ class ConsumerLeader:
     """The leading side of one consumer. `replicated`: more than one peer."""
 
     __slots__ = (
+        "_acks",
         "_config_seen",
         "_epoch_seen",
-        "_facts",
-        "_has_interest",
         "_held",
         "_hold_deliveries",
-        "_jitter",
         "_purged",
-        "_sample",
         "_ticket",
         "_used_ns",
         "consumer",
@@ -73,11 +71,9 @@ class ConsumerLeader:
     ) -> None:
         self.consumer = consumer
         self.delivery = ConsumerDelivery(consumer, store)
-        self._has_interest = has_interest
-        self._jitter = jitter
+        self._acks = Acknowledging(consumer, self.delivery, jitter)
         self._ticket = 0
         self._held: deque[tuple[int, list[OutgoingMessage]]] = deque()
-        self._facts: list[Advisory] = []
         self._purged: list[int] = []
         """Up to which sequences purges have left nothing for this consumer."""
         self._used_ns = now_ns
@@ -94,7 +90,6 @@ class ConsumerLeader:
         self.letters: LetterBox | None = None
         """Once messages that are given up are wanted elsewhere."""
         self.scale(replicated)
-        self._sample = _sample_of(config.sample_freq)
 
     def scale(self, replicated: bool) -> None:
         """The group has now more than one peer, or only one."""
@@ -200,13 +195,13 @@ class ConsumerLeader:
         delivery.redelivery.set_waits(config.ack_wait, config.backoff)
         delivery.redelivery.file_pending(delivery.progress.state)
         delivery.forget_count()
-        self._sample = _sample_of(config.sample_freq)
+        self._acks.configure()
         if self.push is not None:
             self.push.configure(now_ns)
         if self.pull is not None:
             self.pull.configure()
 
-    # Acknowledgements.
+    # What clients say of deliveries.
 
     def _take_acks(
         self,
@@ -215,100 +210,11 @@ class ConsumerLeader:
         answers: list[OutgoingMessage],
         said: list[OutgoingMessage],
     ) -> None:
-        policy = self.consumer.config.ack_policy
-        if policy is AckPolicy.NONE:
+        if self.consumer.config.ack_policy is AckPolicy.NONE:
             return
-        delivery, progress = self.delivery, self.delivery.progress
-        if policy is AckPolicy.EXPLICIT:
-            done, replies, others = fold(acks, progress.state)
-            if done:
-                self._measure(done, now_ns)
-                progress.ack(done, now_ns)
-            answers.extend(_answer(reply) for reply in replies)
-        else:
-            others = [ack for ack in map(parse, acks) if ack is not None]
-        for ack in others:
-            self._take_ack(ack, now_ns, answers, said)
-        delivery.redelivery.trim(progress.state)
+        for ack in self._acks.take(acks, now_ns, answers):
+            self._pull(ack.reply, ack.word[len(NEXT) :], now_ns, said)
         self._used_ns = now_ns
-
-    def _take_ack(
-        self, ack: Ack, now_ns: int, answers: list[OutgoingMessage], said: list[OutgoingMessage]
-    ) -> None:
-        if not 0 < ack.seq <= self.delivery.progress.state.delivered_stream:
-            return
-        word = ack.word
-        if word.startswith(b"+NXT"):
-            self._done(ack, now_ns)
-            self._pull(ack.reply, word[len(b"+NXT") :], now_ns, said)
-            return
-        if word.startswith(b"-NAK"):
-            self._nak(ack, now_ns)
-        elif word == b"+WPI":
-            self._wait_anew(ack.seq, now_ns)
-        elif word.startswith(b"+TERM"):
-            reason = word[len(b"+TERM") :].strip().decode("utf-8", "replace")
-            if not bury(self.consumer, self.delivery, (ack.seq,), now_ns, reason):
-                self._done(ack, now_ns)
-            self._tell(AdvisoryKind.TERMINATED, ack, reason)
-        elif word in (b"", b"+ACK", b"+OK"):
-            self._done(ack, now_ns)
-        if ack.reply:
-            answers.append(_answer(ack.reply))
-
-    def _done(self, ack: Ack, now_ns: int) -> None:
-        progress = self.delivery.progress
-        if self.consumer.config.ack_policy is not AckPolicy.EXPLICIT:
-            self._ack_all(ack.seq, ack.cseq, now_ns)
-        elif ack.seq in progress.state.pending:
-            self._measure((ack.seq,), now_ns)
-            progress.ack((ack.seq,), now_ns)
-
-    def _ack_all(self, seq: int, cseq: int, now_ns: int) -> None:
-        """Numbers come from clients: only what was delivered counts."""
-        progress = self.delivery.progress
-        state = progress.state
-        seq, cseq = min(seq, state.delivered_stream), min(cseq, state.delivered_seq)
-        if seq > state.floor_stream and cseq > state.floor_seq:
-            progress.ack_all(seq, cseq, now_ns)
-
-    def _nak(self, ack: Ack, now_ns: int) -> None:
-        delivery = self.delivery
-        state = delivery.progress.state
-        if ack.seq not in state.pending:
-            return
-        self._tell(AdvisoryKind.NAKED, ack)
-        delay = nak_delay(ack.word)
-        if delay is None:
-            self._queue((ack.seq,), now_ns)
-            return
-        wait = delivery.redelivery.wait_of(state.deliveries(ack.seq))
-        self._wait_anew(ack.seq, now_ns + delay - wait, asked=True)
-
-    def _wait_anew(self, seq: int, from_ns: int, *, asked: bool = False) -> None:
-        """`asked`: it is a client's delay that is waited for."""
-        delivery = self.delivery
-        state = delivery.progress.state
-        if seq in state.pending:
-            delivery.redelivery.unqueue(seq)
-            note = delivery.progress.delay if asked else delivery.progress.touch
-            note([(seq, from_ns)])
-            delivery.redelivery.file((seq,), from_ns, state.deliveries(seq))
-
-    def _tell(self, kind: AdvisoryKind, ack: Ack, reason: str = "") -> None:
-        self._facts.append(Advisory(kind, ack.cseq, ack.seq, ack.deliveries, reason))
-
-    def _measure(self, done: Iterable[int], now_ns: int) -> None:
-        """Report how long some acks took, if the config asks for samples."""
-        if not self._sample:
-            return
-        state = self.delivery.progress.state
-        for seq in done:
-            if self._sample < 100 and self._jitter(100) >= self._sample:
-                continue
-            cseq, time_ns = state.pending[seq]
-            kind, times = AdvisoryKind.ACK_METRIC, state.deliveries(seq)
-            self._facts.append(Advisory(kind, cseq, seq, times, ack_time_ns=now_ns - time_ns))
 
     def _take_flow(self, flow: Sequence[Captured], now_ns: int) -> None:
         if self.push is None:
@@ -316,7 +222,7 @@ class ConsumerLeader:
         for subject, _, headers, _, _ in flow:
             acked = self.push.answered(subject, headers)
             if acked is not None:
-                self._ack_all(*acked, now_ns)
+                self._acks.ack_all(*acked, now_ns)
 
     # Deadlines.
 
@@ -329,23 +235,9 @@ class ConsumerLeader:
             if gone:
                 self.delivery.give_up(gone, now_ns)
                 found = sorted(set(found).difference(gone))
-            self._queue(found, now_ns)
+            self._acks.deliver_again(found, now_ns)
         if self.pull is not None:
             self.pull.check_pin(now_ns)
-
-    def _queue(self, seqs: Sequence[int], now_ns: int) -> None:
-        """Deliver again, except what was delivered as often as it may be."""
-        state, most = self.delivery.progress.state, self.consumer.config.max_deliver
-        over = [seq for seq in seqs if state.deliveries(seq) >= most] if most > 0 else []
-        if over:
-            for seq in over:
-                times = state.deliveries(seq)
-                fact = Advisory(AdvisoryKind.MAX_DELIVERIES, stream_seq=seq, deliveries=times)
-                self._facts.append(fact)
-                self.delivery.redelivery.unqueue(seq)
-            self.delivery.progress.exhaust(over[bury(self.consumer, self.delivery, over, now_ns) :])
-            seqs = [seq for seq in seqs if seq in state.pending]
-        self.delivery.redelivery.queue(seqs)
 
     # Pulls and deliveries.
 
@@ -411,8 +303,8 @@ class ConsumerLeader:
             made.publish += answers
 
     def _finish(self, made: ConsumerTurn, now_ns: int) -> None:
-        made.advisories = self._facts + self.delivery.facts
-        self._facts, self.delivery.facts = [], []
+        made.advisories = self._acks.take_facts() + self.delivery.facts
+        self.delivery.facts = []
         if self.pull is not None:
             made.advisories += self.pull.take_facts()
         idle_due = self._inactive_at(now_ns)
@@ -477,17 +369,9 @@ CONSUMER_DELETED = "Consumer Deleted"
 LEADERSHIP_CHANGE = "Leadership Change"
 
 
-def _answer(reply: bytes) -> Item:
-    return reply, b"", b"", b"", b""
-
-
 def is_answer(said: OutgoingMessage) -> bool:
     """Whether this says that an ack counts, and nothing else."""
     return isinstance(said, tuple) and not any(said[1:])
-
-
-def _sample_of(text: str) -> int:
-    return int(text.removesuffix("%")) if text else 0
 
 
 def _asks_too_much(headers: bytes) -> bool:

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.pull import PriorityGroup
 from jsctl.api.words import AckPolicy
-from jsctl.broker.jetstream.consumers import pull_dispatcher as pull_desk
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.defaults import with_defaults
 from jsctl.broker.jetstream.consumers.delivery import ConsumerDelivery
-from jsctl.broker.jetstream.consumers.pull import PullRequest, WaitQueue, parse
-from jsctl.broker.jetstream.consumers.pull_dispatcher import PullDispatcher
+from jsctl.broker.jetstream.consumers.dispatch import pull_dispatcher as pull_desk
+from jsctl.broker.jetstream.consumers.dispatch.pull import PullRequest, WaitQueue, parse
+from jsctl.broker.jetstream.consumers.dispatch.pull_dispatcher import PullDispatcher
 from jsctl.broker.protocol.deliveries import Deliveries, OutgoingMessage, singly
 from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.memory_store import MemoryStore

@@ -1,6 +1,6 @@
 """Windows, rates and original speed of push consumers."""
 
-from jsctl.broker.jetstream.consumers.pacing import (
+from jsctl.broker.jetstream.consumers.dispatch.pacing import (
     WINDOW_BYTES_FIRST,
     WINDOW_BYTES_MAX,
     FlowControl,

@@ -6,14 +6,14 @@ from itertools import repeat
 from jsctl.api.words import AckPolicy, ReplayPolicy
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.delivery import ConsumerDelivery, size_of
-from jsctl.broker.jetstream.consumers.facts import Interest
-from jsctl.broker.jetstream.consumers.pacing import (
+from jsctl.broker.jetstream.consumers.dispatch.pacing import (
     FLOW_CONTROL_REQUEST,
     FlowControl,
     RateLimit,
     Replay,
     idle_heartbeat,
 )
+from jsctl.broker.jetstream.consumers.facts import Interest
 from jsctl.broker.protocol.deliveries import Item, OutgoingMessage
 from jsctl.broker.protocol.headers import get
 from jsctl.broker.store.record import Row

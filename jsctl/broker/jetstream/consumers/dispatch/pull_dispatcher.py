@@ -13,9 +13,8 @@ from itertools import cycle, islice
 from jsctl.api.words import PriorityPolicy
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.delivery import ConsumerDelivery, size_of, with_header
-from jsctl.broker.jetstream.consumers.facts import Advisory, AdvisoryKind, Interest
-from jsctl.broker.jetstream.consumers.pacing import idle_heartbeat
-from jsctl.broker.jetstream.consumers.pull import (
+from jsctl.broker.jetstream.consumers.dispatch.pacing import idle_heartbeat
+from jsctl.broker.jetstream.consumers.dispatch.pull import (
     PullRequest,
     WaitQueue,
     parse,
@@ -23,6 +22,7 @@ from jsctl.broker.jetstream.consumers.pull import (
     refusal,
     status,
 )
+from jsctl.broker.jetstream.consumers.facts import Advisory, AdvisoryKind, Interest
 from jsctl.broker.protocol.deliveries import Item, OutgoingMessage
 from jsctl.broker.store.record import Row
 
