@@ -78,6 +78,10 @@ class Ask:
             self._twins.settle("$JS.API." + subject.replace("LEADER.STEPDOWN", "INFO"))
         return real
 
+    def once(self, stream: str, payload: bytes) -> Any:
+        """The state of a stream once its last message is this one."""
+        return self._same(f"state of {stream}", "", *self._twins.once(stream, payload))
+
     def several(self, subject: str, body: Any) -> Any:
         """Asks for what is answered with messages."""
         payload = body if isinstance(body, bytes) else json.dumps(body).encode()

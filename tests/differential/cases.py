@@ -24,6 +24,7 @@ from tests.differential.bodies import (
     Fields,
     drawn_body,
 )
+from tests.differential.copies import copied
 from tests.differential.messages import delivered, published, pushed
 from tests.differential.twins import Twins
 from tests.differential.values import filled
@@ -230,5 +231,6 @@ CASES = {
     "delivered": delivered,
     "pushed": pushed,
     "batched": batched,
+    "copied": copied,
 }
 IN_CLUSTERS = ("batched", "consumers", "operators", "others", "published", "streams")

@@ -1,8 +1,10 @@
 """Both servers with the same in them, and what is different in what they say."""
 
 import json
+import re
+from base64 import b64decode
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -29,6 +31,8 @@ MOVING = "is moving"
 """In the place of what will be told when it has ended."""
 ALTERNATE = {"name", "cluster"}, {"name", "domain", "cluster"}
 SUBJECT = "Nats-Subject: "
+IDENTITY = re.compile(rb"(\nNats-Stream-Source:(?: [^ \r]+){5}) [^ \r]+")
+"""Which of all streams that ever had its name a message is from."""
 PIN = "Nats-Pin-Id: "
 ACCOUNTS = """
 accounts {
@@ -143,6 +147,8 @@ ANSWER_S = 3.0
 """Some requests are not answered."""
 MESSAGES_S = 0.75
 """Who answers with messages does so at once, or waits for some."""
+COPIED_S = 5.0
+"""How long is waited for what may never come."""
 SILENCE_S = 0.25
 """Behind an answer this is all, if it does not say so itself."""
 SYSTEM = ("META.", "SERVER.", "ACCOUNT.")
@@ -194,6 +200,17 @@ class Twins:
         real, ours = (side.ask_all(subject, body) for side in self.sides)
         return real, ours
 
+    def once(self, stream: str, payload: bytes) -> tuple[Any, Any]:
+        """The states of a stream once its last message is this one; of one where that does not
+        come, as it is then."""
+        found = []
+        for side in self.sides:
+            with suppress(AssertionError):
+                wait_for(partial(_ends_with, side, stream, payload), "the copy's end", COPIED_S)
+            info = json.loads(side.ask(f"$JS.API.STREAM.INFO.{stream}", b""))
+            found.append({**info["state"], "subjects": None})
+        return plain(json.dumps(found[0]).encode()), plain(json.dumps(found[1]).encode())
+
     def settle(self, subject: str) -> None:
         """Wait until both know who leads: nobody answers for it before."""
         for side in self.sides:
@@ -208,6 +225,13 @@ class Twins:
         """Both as they were before the case."""
         for side in self.sides:
             side.clear(self._kept)
+
+
+def _ends_with(side: Side, stream: str, payload: bytes) -> bool:
+    info = json.loads(side.ask(f"$JS.API.STREAM.INFO.{stream}", b""))
+    request = json.dumps({"seq": info["state"]["last_seq"]}).encode()
+    last = json.loads(side.ask(f"$JS.API.STREAM.MSG.GET.{stream}", request))
+    return bool(b64decode(last.get("message", {}).get("data", "")) == payload)
 
 
 def has_leader(side: Side, subject: str) -> bool:
@@ -285,6 +309,8 @@ def without(value: Any) -> Any:
             value = {**value, **dict.fromkeys(COPYING)}
         if "limits" in value and "api" in value:
             value = {**value, **dict.fromkeys(("api", "consumers", "storage", "memory"))}
+        if "hdrs" in value:
+            value = {**value, "hdrs": IDENTITY.sub(rb"\1", b64decode(value["hdrs"])).decode()}
         left = value.keys() - VOLATILE - _unused(value)
         return {key: without(one) for key, one in value.items() if key in left}
     if isinstance(value, str) and value.startswith("$JS.SNAPSHOT."):
