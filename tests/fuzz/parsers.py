@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from jsctl.broker.accel.columns import plain_ids
 from jsctl.broker.errors import ProtocolError
-from jsctl.broker.jetstream.consumers import acks, pull
+from jsctl.broker.jetstream.consumers import acks
+from jsctl.broker.jetstream.consumers.dispatch import pull
 from jsctl.broker.jetstream.streams import publish_headers
 from jsctl.broker.linking.fields import split_url
 from jsctl.broker.protocol import client, headers, route
