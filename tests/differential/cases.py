@@ -14,6 +14,7 @@ from tests.differential.assets import (
     sensible_consumer,
     sensible_stream,
 )
+from tests.differential.batches import batches, fast
 from tests.differential.bodies import (
     DIRECT,
     OPERATORS,
@@ -23,9 +24,12 @@ from tests.differential.bodies import (
     Fields,
     drawn_body,
 )
+from tests.differential.copies import copied
 from tests.differential.messages import delivered, published, pushed
+from tests.differential.texts import texts
 from tests.differential.twins import Twins
 from tests.differential.values import filled
+from tests.differential.waiting import waiting
 
 STREAMS = (
     *("ORIGIN", "ORIGIN", "QUEUE", "INTEREST", "SEALED", "LIMITED", "MIRROR", "WIDE", "NOBODY"),
@@ -228,5 +232,10 @@ CASES = {
     "published": published,
     "delivered": delivered,
     "pushed": pushed,
+    "batches": batches,
+    "fast": fast,
+    "copied": copied,
+    "waiting": waiting,
+    "texts": texts,
 }
-IN_CLUSTERS = ("consumers", "operators", "others", "published", "streams")
+IN_CLUSTERS = ("batches", "consumers", "operators", "others", "published", "streams")
