@@ -21,7 +21,8 @@ from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
 from jsctl.api import jsontext
 from jsctl.api import strict as checks
 from jsctl.api.fields import Wire
-from jsctl.api.strict import DecodeError, Mismatch
+from jsctl.api.jsontext import Repeated
+from jsctl.api.strict import DecodeError, Mismatch, quoted
 
 __all__ = ["DecodeError", "decode", "default_of", "dumps", "encode", "key_of", "loads", "wire_of"]
 
@@ -156,7 +157,7 @@ def _decode(cls: type[T], document: object, strict: bool) -> T:
     plan = _plans.get(cls) or _plan(cls)
     if not isinstance(document, dict):
         raise Mismatch(checks.kind_of(document), _go_type(cls))
-    if strict and plan.embeds:
+    if strict and (plan.embeds or isinstance(document, Repeated)):
         # The first mistake is the one that is named, whatever struct it is in.
         _check_document(plan, document)
     given: dict[str, object] = {}
@@ -168,7 +169,7 @@ def _decode(cls: type[T], document: object, strict: bool) -> T:
             if key in plan.keys:
                 continue
             if strict:
-                raise DecodeError(f'json: unknown field "{key}"')
+                raise _unknown(key)
             rest[key] = item
         elif item is not None or (strict and not slot.nullable):
             given[slot.attr] = _read(slot, item, key, strict)
@@ -185,11 +186,15 @@ def _read(slot: _Slot, item: object, key: str, strict: bool) -> object:
     return item if slot.decode is None else slot.decode(item)
 
 
+def _unknown(key: str) -> DecodeError:
+    return DecodeError(f"json: unknown field {quoted(key)}")
+
+
 def _check_document(plan: _Plan, document: dict[str, object]) -> None:
-    for key, item in document.items():
+    for key, item in document.pairs if isinstance(document, Repeated) else document.items():
         slot = plan.checked.get(key)
         if slot is None:
-            raise DecodeError(f'json: unknown field "{key}"')
+            raise _unknown(key)
         if item is not None or not slot.nullable:
             _checked(slot.check, item, key)
 
@@ -212,7 +217,7 @@ def loads(cls: type[T], payload: bytes | str, *, strict: bool = False) -> T:
     if not payload.strip():
         return cls()
     try:
-        document = jsontext.parse(payload)
+        document = jsontext.parse_exactly(payload) if strict else jsontext.parse(payload)
     except DecodeError:
         if strict:
             return _last_of(cls, payload)

@@ -4,16 +4,17 @@ Requests, CONNECT and INFO, frames of peers and what is kept on the disk all com
 so that nothing behind it meets what Python's parser lets pass and nothing can write down again:
 half a surrogate pair, text that is not UTF-8, NaN, numbers without end, nesting without end.
 
-Cost is linear in the size of the text. Of a name that is given twice the last one counts, as in Go.
+Cost is linear in the size of the text. Of a name that is given twice the last one counts; who asks
+for it (`parse_exactly`) is told of both, as Go looks at both, and of how numbers were written.
 """
 
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from itertools import accumulate
 
-from jsctl.api.strict import DecodeError
+from jsctl.api.strict import DecodeError, quoted
 
 DEPTH_MAX = 128
 """Levels of arrays and objects. The real server reads 10,000; no document of the API has ten, and
@@ -23,10 +24,14 @@ TEXT_BYTES_MAX = 64 << 20
 OWN_BYTES_MAX = 1 << 62
 """For what this server wrote itself."""
 SHOWN_DIGITS_MAX = 40
+LONG_DIGITS = 400
+"""No type holds as many, and the interpreter converts them."""
+_MINUS_ZERO = "-0"
 
 _SPACES = re.compile(r"[ \t\r\n]*")
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
 _HEX = "0123456789abcdefABCDEF"
+_ESCAPE_LENGTH = len("\\u0000")
 _LITERALS = {"t": "true", "f": "false", "n": "null"}
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _NUMBER_BEGUN = re.compile(r"-?(?:(?:0|[1-9][0-9]*)(?:\.|(?:\.[0-9]+)?[eE][+-]?)?)?")
@@ -39,15 +44,60 @@ _NO_BRACKETS = bytes(set(range(256)) - set(_BRACKETS))
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
+class Repeated(dict[str, object]):
+    """An object in which a name is given more than once: each time it adds to what was there.
+
+    `pairs` are its names and values as they were written: each of them has to fit.
+    """
+
+    __slots__ = ("pairs",)
+
+    def __init__(self, pairs: list[tuple[str, object]]) -> None:
+        super().__init__()
+        self.pairs = pairs
+        for key, value in pairs:
+            self[key] = _added(self[key], value) if key in self else value
+
+    def only(self, names: Container[str]) -> "Repeated":
+        """The same without all other names."""
+        return Repeated([pair for pair in self.pairs if pair[0] in names])
+
+
 def parse(text: bytes | str, *, bytes_max: int = TEXT_BYTES_MAX) -> object:
     """The document. Raises DecodeError, and nothing else, in the real server's words."""
     if len(text) > bytes_max:
         raise DecodeError(f"document of {len(text)} bytes exceeds the maximum of {bytes_max}")
     decoded, broken = _decoded(text)
+    return _parsed(decoded, broken, _DECODER)
+
+
+def parse_exactly(text: bytes | str) -> object:
+    """The same for what is checked field by field, by `jsctl.api.strict`.
+
+    Names that are given twice are told (`Repeated`). Numbers that no field can hold, and zeros with
+    a sign, are numbers that know how they were written: no field takes the former.
+    """
+    decoded, broken = _decoded(text)
+    if _MINUS_ZERO not in decoded:
+        try:
+            return _parsed(decoded, broken, _PAIRING)
+        except _TooLong:
+            pass
+    return _parsed(decoded, broken, _EXACT)
+
+
+def only(document: dict[str, object], names: Container[str]) -> dict[str, object]:
+    """What a document says of these names."""
+    if isinstance(document, Repeated):
+        return document.only(names)
+    return {key: value for key, value in document.items() if key in names}
+
+
+def _parsed(decoded: str, broken: int, decoder: json.JSONDecoder) -> object:
     if decoded.count("[") + decoded.count("{") > DEPTH_MAX:
         _check_depth(decoded)
     try:
-        document: object = _DECODER.decode(decoded)
+        document: object = decoder.decode(decoded)
     except _Constant as error:
         raise DecodeError(_about_constant(decoded, error.args[0])) from None
     except DecodeError:
@@ -56,7 +106,7 @@ def parse(text: bytes | str, *, bytes_max: int = TEXT_BYTES_MAX) -> object:
         raise _broken(decoded) from None
     except ValueError:
         # The interpreter converts no integer of some thousand digits.
-        raise DecodeError("json: cannot unmarshal number: value out of range") from None
+        raise _TooLong("json: cannot unmarshal number: value out of range") from None
     except RecursionError:
         raise DecodeError("exceeded max depth") from None
     if broken:
@@ -64,6 +114,18 @@ def parse(text: bytes | str, *, bytes_max: int = TEXT_BYTES_MAX) -> object:
     if "\\u" in decoded and _SURROGATE.search(decoded) is not None:
         _check_surrogates(document)
     return document
+
+
+def _added(old: object, new: object) -> object:
+    """A value that was there, with what another one of the same name says."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return {
+            **old,
+            **{key: _added(old[key], new[key]) if key in old else new[key] for key in new},
+        }
+    if isinstance(old, list) and isinstance(new, list):
+        return [_added(*pair) for pair in zip(old, new, strict=False)] + new[len(old) :]
+    return old if new is None and not isinstance(old, dict | list) else new
 
 
 def _broken(text: str) -> DecodeError:
@@ -83,7 +145,7 @@ def parse_row(text: bytes | str) -> Iterator[object]:
     at = _skip_spaces(decoded, 0)
     while at < len(decoded):
         end = _end_of_document(decoded, at)
-        yield parse(decoded[at:end])
+        yield parse_exactly(decoded[at:end])
         at = _skip_spaces(decoded, end)
 
 
@@ -93,6 +155,10 @@ def parse_object(text: bytes | str, *, bytes_max: int = TEXT_BYTES_MAX) -> dict[
     if not isinstance(document, dict):
         raise DecodeError("json: not an object")
     return document
+
+
+class _TooLong(DecodeError):
+    """A number of more digits than the interpreter converts."""
 
 
 class _Constant(Exception):
@@ -134,21 +200,48 @@ class _Fraction(float):
     raw: str
 
 
-def _finite(text: str) -> float:
+def _written(text: str) -> float:
     number = _Fraction(text)
     number.raw = text
+    return number
+
+
+def _finite(text: str) -> float:
+    number = _written(text)
     if math.isinf(number):
         shown = text[:SHOWN_DIGITS_MAX]
         raise DecodeError(f"json: cannot unmarshal number {shown} into Go value of type float64")
     return number
 
 
+def _whole(text: str) -> float:
+    """Zero with a sign is no number without one; others are what they are, if that is possible."""
+    if text == _MINUS_ZERO or len(text) > LONG_DIGITS:
+        return _written(text)
+    return int(text)
+
+
 def _constant(word: str) -> object:
     raise _Constant(word)
 
 
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    return found if len(found) == len(pairs) else Repeated(pairs)
+
+
 _DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_constant)
 """One for all: making it takes as long as it takes to read a request."""
+_PAIRING = json.JSONDecoder(
+    parse_float=_written, parse_constant=_constant, object_pairs_hook=_object
+)
+_EXACT = json.JSONDecoder(
+    parse_float=_written,
+    parse_int=_whole,
+    parse_constant=_constant,
+    object_pairs_hook=_object,
+)
+"""Looks at each integer, which takes its time."""
 
 
 def _about_constant(text: str, word: str) -> str:
@@ -245,17 +338,22 @@ def _escape(text: str, begin: int) -> int:
     kind = text[begin + 1 : begin + 2]
     if kind and kind in '"\\/bfnrt':
         return begin + 2
-    at = begin + 1
+    length = 2
     if kind == "u":
-        at += 1
-        while at < begin + 6 and text[at : at + 1] and text[at] in _HEX:
+        length, at = _ESCAPE_LENGTH, begin + 2
+        while at < begin + length and text[at : at + 1] and text[at] in _HEX:
             at += 1
-        if at == begin + 6:
+        if at == begin + length:
             return at
-    if at >= len(text):
+        kind = text[at : at + 1]
+    if not kind:
         raise DecodeError("unexpected EOF")
-    shown = text[begin : at + 1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    raise DecodeError(f"invalid escape sequence `{shown}` in string at offset {_offset(text, at)}")
+    # As long as a whole one is, in bytes: the rest of a character may be missing.
+    whole = text[begin : begin + length].encode("utf-8", "surrogateescape")[:length]
+    shown, end = whole.decode("utf-8", "surrogateescape"), _offset(text, begin) + len(whole) - 1
+    plain = shown.isprintable() and "`" not in shown
+    told = f"`{shown}`" if plain else quoted(shown)
+    raise DecodeError(f"invalid escape sequence {told} in string at offset {end}")
 
 
 def _literal(text: str, at: int, word: str) -> int:

@@ -6,6 +6,7 @@ need not know where they stand.
 """
 
 import json
+import math
 from base64 import b64decode
 from enum import Enum
 
@@ -22,6 +23,19 @@ INTEGER_RANGES = {
     "uint8": (0, 2**8 - 1),
     "time.Duration": (-(2**63), 2**63 - 1),
 }
+
+
+ESCAPES = {
+    "\a": r"\a",
+    "\b": r"\b",
+    "\f": r"\f",
+    "\n": r"\n",
+    "\r": r"\r",
+    "\t": r"\t",
+    "\v": r"\v",
+    "\\": r"\\",
+}
+_PLANE = 0xFFFF
 
 
 class DecodeError(ValueError):
@@ -54,20 +68,27 @@ def kind_of(value: object) -> str:
     return "null" if value is None else "number"
 
 
+def _number_of(value: object) -> str:
+    """The kind of a value; of a number, how it was written, too."""
+    found = kind_of(value)
+    return f"number {getattr(value, 'raw', value)}" if found == "number" else found
+
+
 def check_integer(value: object, wanted: str) -> int:
     """An integer within the range of the Go type `wanted`; raises Mismatch."""
     low, high = INTEGER_RANGES[wanted]
     if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
         return value
-    found = kind_of(value)
-    raise Mismatch(f"number {getattr(value, 'raw', value)}" if found == "number" else found, wanted)
+    if low < 0 and getattr(value, "raw", "") == "-0":
+        return 0
+    raise Mismatch(_number_of(value), wanted)
 
 
 def check_float(value: object) -> float:
     """Any number; raises Mismatch."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, int | float) and not isinstance(value, bool) and not math.isinf(value):
         return value
-    raise Mismatch(kind_of(value), "float64")
+    raise Mismatch(_number_of(value), "float64")
 
 
 def check_text(value: object) -> str:
@@ -136,7 +157,27 @@ def check_word(words: Words, value: object) -> Enum:
     text = value.lower() if words.any_case and isinstance(value, str) else value
     member = words.known.get(text) if isinstance(text, str) else None
     if member is None:
-        document = json.dumps(value, ensure_ascii=False)
-        raw = json.dumps(document, ensure_ascii=False)
-        raise DecodeError(words.refusal.replace("{raw}", raw).replace("{value}", document))
+        document = str(getattr(value, "raw", "") or json.dumps(value, ensure_ascii=False))
+        refusal = words.refusal.replace("{raw}", quoted(document))
+        raise DecodeError(refusal.replace("{value}", document))
     return member
+
+
+def quoted(text: str, quote: str = '"') -> str:
+    """In quotes, with what cannot be read in escapes, as Go writes it."""
+    return quote + "".join(_escaped(sign, quote) for sign in text) + quote
+
+
+def _escaped(sign: str, quote: str) -> str:
+    if sign == quote:
+        return f"\\{quote}"
+    if sign in ESCAPES:
+        return ESCAPES[sign]
+    code = ord(sign)
+    if "\udc80" <= sign <= "\udcff":
+        return f"\\x{code - 0xDC00:02x}"
+    if sign.isprintable():
+        return sign
+    if code < ord(" ") or code == 0x7F:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= _PLANE else f"\\U{code:08x}"

@@ -320,6 +320,9 @@ async def test_levels_are_not_stored(client: Client, js: JetStreamContext, fresh
     answer = await publish(client, f"{fresh}.a", part(1, "1", Required_Api_Level=2, Msg_Id="i"))
     assert answer["seq"] == 1
     assert (await js.get_msg(fresh, 1)).headers == part(1, "1", Msg_Id="i")
+    empty = part(1, "1", Required_Api_Level="")
+    assert (await publish(client, f"{fresh}.a", empty))["seq"] == 2
+    assert (await js.get_msg(fresh, 2)).headers == empty
 
 
 async def test_too_many_at_once(client: Client, js: JetStreamContext, fresh: str) -> None:

@@ -40,7 +40,9 @@ DRAWN = {
     **{subject.partition(".{")[0]: "direct" for subject in DIRECT},
 }
 """Requests of both servers -> the case that draws them, valid ones and others."""
-ABOUT_MESSAGES = ("batched", "copied", "delivered", "published", "pushed")
+ABOUT_MESSAGES = (
+    *("published", "delivered", "pushed", "batches", "fast", "copied", "waiting", "texts"),
+)
 """Cases of what no request of the API asks for alone."""
 OURS = {
     "STREAM.CHECK": "broker/assets/repair/test_stream_checks.py",

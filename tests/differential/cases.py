@@ -14,7 +14,7 @@ from tests.differential.assets import (
     sensible_consumer,
     sensible_stream,
 )
-from tests.differential.batches import batched
+from tests.differential.batches import batches, fast
 from tests.differential.bodies import (
     DIRECT,
     OPERATORS,
@@ -26,8 +26,10 @@ from tests.differential.bodies import (
 )
 from tests.differential.copies import copied
 from tests.differential.messages import delivered, published, pushed
+from tests.differential.texts import texts
 from tests.differential.twins import Twins
 from tests.differential.values import filled
+from tests.differential.waiting import waiting
 
 STREAMS = (
     *("ORIGIN", "ORIGIN", "QUEUE", "INTEREST", "SEALED", "LIMITED", "MIRROR", "WIDE", "NOBODY"),
@@ -230,7 +232,10 @@ CASES = {
     "published": published,
     "delivered": delivered,
     "pushed": pushed,
-    "batched": batched,
+    "batches": batches,
+    "fast": fast,
     "copied": copied,
+    "waiting": waiting,
+    "texts": texts,
 }
-IN_CLUSTERS = ("batched", "consumers", "operators", "others", "published", "streams")
+IN_CLUSTERS = ("batches", "consumers", "operators", "others", "published", "streams")

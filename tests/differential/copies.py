@@ -1,5 +1,6 @@
 """Mirrors and sources: what becomes of an origin's messages in a stream that takes from it."""
 
+from base64 import b64encode
 from random import Random
 from typing import Any
 
@@ -94,8 +95,14 @@ def _end(ask: Ask, prefix: str, copy: str, number: int, counting: Config) -> Non
     headers = [("Nats-Incr", "1")] if counting else []
     if "error" in ask(f"{prefix}.{END}", b"" if counting else marked, headers):
         return
-    found = ask.once(copy, marked)
-    for sequence in range(found.get("first_seq", 0), found["last_seq"] + 2):
+    data = b64encode(marked).decode()
+
+    def ended(answer: Any) -> bool:
+        message = answer.get("message", {}) if isinstance(answer, dict) else {}
+        return bool(message.get("data") == data)
+
+    found = ask.until(f"STREAM.MSG.GET.{copy}", {"last_by_subj": ">"}, ended)
+    for sequence in range(1, found.get("message", {}).get("seq", 0) + 2):
         ask(f"STREAM.MSG.GET.{copy}", {"seq": sequence})
 
 

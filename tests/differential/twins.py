@@ -2,9 +2,10 @@
 
 import json
 import re
-from base64 import b64decode
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,7 @@ from jsctl.testing import Broker, Cluster, RealServer
 from tests.support.waiting import wait_for
 from tests.support.wire_client import Received, WireClient
 
+Headers = list[tuple[str, str]]
 VOLATILE = {
     *("created", "ts", "time", "timestamp", "last_ts", "first_ts", "last_active", "active"),
     *("pause_remaining", "limit", "raft_group", "server_id", "leader_since", "pinned_ts", "bytes"),
@@ -30,9 +32,11 @@ GROUPS = [frozenset(("name", one)) for one in ("leader", "replicas", "desired")]
 MOVING = "is moving"
 """In the place of what will be told when it has ended."""
 ALTERNATE = {"name", "cluster"}, {"name", "domain", "cluster"}
+HEADERS = b64encode(b"NATS/1").decode()
+"""How headers of a message in an answer begin."""
+IDENTITY = re.compile(rb"(\nNats-Stream-Source: (?:[^ \r\n]+ ){5})\w{8}\b")
+"""The last word of it goes by the time when the origin was made."""
 SUBJECT = "Nats-Subject: "
-IDENTITY = re.compile(rb"(\nNats-Stream-Source:(?: [^ \r]+){5}) [^ \r]+")
-"""Which of all streams that ever had its name a message is from."""
 PIN = "Nats-Pin-Id: "
 ACCOUNTS = """
 accounts {
@@ -102,9 +106,14 @@ class Side:
         self._ear.flush()
         self._ear.messages.clear()
 
-    def heard(self) -> list[Any]:
+    def say(self, subject: str, body: bytes, reply: str, headers: bytes) -> None:
+        """Published; what is answered is heard, if it is listened to."""
+        self._ear.publish(subject.encode(), body, reply.encode(), headers)
+        self._ear.flush()
+
+    def heard(self, silence_s: float) -> list[Any]:
         """What has come, when no more comes."""
-        while self._ear.await_messages(len(self._ear.messages) + 1, SILENCE_S):
+        while self._ear.await_messages(len(self._ear.messages) + 1, silence_s):
             pass
         found = [self._told(one) for one in self._ear.messages]
         self._ear.messages.clear()
@@ -116,6 +125,13 @@ class Side:
             self._held.append(reply)
         where = [] if subject.startswith(b"_INBOX") else [subject.decode()]
         return [lines_of(headers), plain(payload), *where, *reply_of(reply)]
+
+    def until(self, subject: str, body: bytes, ready: Callable[[Any], bool]) -> Any:
+        """The answer when it is ready; the last one, if it takes too long."""
+        end = time.monotonic() + COPIED_S
+        while not ready(found := plain(self.ask(subject, body))) and time.monotonic() < end:
+            pass
+        return found
 
     def ask_all(self, subject: str, body: bytes) -> list[Any]:
         """Whatever it answers, until it says that this was all, or is silent."""
@@ -141,16 +157,30 @@ class Side:
         for name in json.loads(answer)["streams"] or []:
             if name not in kept:
                 self.ask(f"$JS.API.STREAM.DELETE.{name}", b"")
+        wait_for(self._unconsumed, "streams without consumers")
+
+    def _unconsumed(self) -> bool:
+        """Whether nothing consumes the streams that stay. What cases leave there is taken away, and
+        so is what their copies had there, which ends only after a while."""
+        streams = json.loads(self.ask("$JS.API.STREAM.LIST", b"") or b"{}").get("streams")
+        used = [one for one in streams or [{}] if one.get("state", {}).get("consumer_count") != 0]
+        for name in [one["config"]["name"] for one in used if one]:
+            found = json.loads(self.ask(f"$JS.API.CONSUMER.NAMES.{name}", b"") or b"{}")
+            for consumer in found.get("consumers") or []:
+                self.ask(f"$JS.API.CONSUMER.DELETE.{name}.{consumer}", b"")
+        return not used
 
 
+COPIED_S = 15.0
+"""Mirrors and sources that fail at first are tried again after seconds."""
 ANSWER_S = 3.0
 """Some requests are not answered."""
 MESSAGES_S = 0.75
 """Who answers with messages does so at once, or waits for some."""
-COPIED_S = 5.0
-"""How long is waited for what may never come."""
 SILENCE_S = 0.25
 """Behind an answer this is all, if it does not say so itself."""
+SILENT_S = 0.05
+"""The same for who had that long already."""
 SYSTEM = ("META.", "SERVER.", "ACCOUNT.")
 """What only the system account may ask."""
 
@@ -190,26 +220,28 @@ class Twins:
         for side in self.sides:
             side.listen(subject, queue)
 
+    def say(self, subject: str, body: bytes, reply: str, headers: Headers) -> None:
+        """To both; `heard` tells what they answer."""
+        for side in self.sides:
+            side.say(subject, body, reply, block_of(headers))
+
+    def until(self, subject: str, body: bytes, ready: Callable[[Any], bool]) -> tuple[Any, Any]:
+        """Both answers when they are ready, or as they are when it takes too long."""
+        real, ours = (side.until(subject, body, ready) for side in self.sides)
+        return real, ours
+
     def heard(self) -> tuple[Any, Any]:
-        """What both have sent there."""
-        real, ours = (side.heard() for side in self.sides)
+        """What both have sent there. While the first one was silent, the second one spoke."""
+        real, ours = (
+            side.heard(silence_s)
+            for side, silence_s in zip(self.sides, (SILENCE_S, SILENT_S), strict=True)
+        )
         return real, ours
 
     def ask_all(self, subject: str, body: bytes) -> tuple[Any, Any]:
         """Both answers where there may be several messages."""
         real, ours = (side.ask_all(subject, body) for side in self.sides)
         return real, ours
-
-    def once(self, stream: str, payload: bytes) -> tuple[Any, Any]:
-        """The states of a stream once its last message is this one; of one where that does not
-        come, as it is then."""
-        found = []
-        for side in self.sides:
-            with suppress(AssertionError):
-                wait_for(partial(_ends_with, side, stream, payload), "the copy's end", COPIED_S)
-            info = json.loads(side.ask(f"$JS.API.STREAM.INFO.{stream}", b""))
-            found.append({**info["state"], "subjects": None})
-        return plain(json.dumps(found[0]).encode()), plain(json.dumps(found[1]).encode())
 
     def settle(self, subject: str) -> None:
         """Wait until both know who leads: nobody answers for it before."""
@@ -227,11 +259,10 @@ class Twins:
             side.clear(self._kept)
 
 
-def _ends_with(side: Side, stream: str, payload: bytes) -> bool:
-    info = json.loads(side.ask(f"$JS.API.STREAM.INFO.{stream}", b""))
-    request = json.dumps({"seq": info["state"]["last_seq"]}).encode()
-    last = json.loads(side.ask(f"$JS.API.STREAM.MSG.GET.{stream}", request))
-    return bool(b64decode(last.get("message", {}).get("data", "")) == payload)
+def block_of(headers: Headers) -> bytes:
+    """Headers as they are sent; nothing if there are none."""
+    block = "".join(f"{key}: {value}\r\n" for key, value in headers)
+    return f"NATS/1.0\r\n{block}\r\n".encode() if block else b""
 
 
 def has_leader(side: Side, subject: str) -> bool:
@@ -309,12 +340,12 @@ def without(value: Any) -> Any:
             value = {**value, **dict.fromkeys(COPYING)}
         if "limits" in value and "api" in value:
             value = {**value, **dict.fromkeys(("api", "consumers", "storage", "memory"))}
-        if "hdrs" in value:
-            value = {**value, "hdrs": IDENTITY.sub(rb"\1", b64decode(value["hdrs"])).decode()}
         left = value.keys() - VOLATILE - _unused(value)
         return {key: without(one) for key, one in value.items() if key in left}
     if isinstance(value, str) and value.startswith("$JS.SNAPSHOT."):
         return value.rpartition(".")[0]
+    if isinstance(value, str) and value.startswith(HEADERS):
+        return IDENTITY.sub(rb"\1.", b64decode(value)).decode("utf-8", "replace")
     if isinstance(value, list):
         found = [without(one) for one in ordered(value)]
         for one in found:

@@ -56,7 +56,10 @@ def create(view: View, request: ApiRequest, call: ApiCall) -> Decision:
     if config.pause_until:
         config = replace(config, pause_until=format_time(parse_time(config.pause_until)))
     config = rules.with_level(config)
-    config = with_defaults(config, stream.config, limits, pedantic=asked.pedantic)
+    previous = None if old is None else old.config
+    config = with_defaults(
+        config, stream.config, limits, pedantic=asked.pedantic, previous=previous
+    )
     rules.check(config, stream.config, limits)
     if sourcing_consumers.is_direct(config, stream.config):
         return sourcing_consumers.create(view, request, stream, config)

@@ -92,9 +92,9 @@ def _understood(payload: bytes, subject: bytes) -> MsgGetRequest | Replies:
 
 def _decoded(payload: bytes) -> MsgGetRequest:
     """One document, in which unknown keys do not matter. Raises DecodeError."""
-    document = jsontext.parse(payload)
+    document = jsontext.parse_exactly(payload)
     if isinstance(document, dict):
-        document = {key: value for key, value in document.items() if key in _KEYS}
+        document = jsontext.only(document, _KEYS)
     return decode(MsgGetRequest, {} if document is None else document, strict=True)
 
 

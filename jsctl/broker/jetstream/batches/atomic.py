@@ -134,7 +134,7 @@ class AtomicBatches:
             return api_error("JSAtomicPublishTooLargeBatchErrF", size=f"{BATCH_BYTES_MAX} bytes")
         if self._room.staged_bytes + size > STAGED_BYTES_MAX:
             return self._give_up(batch, Abandoned.INCOMPLETE, "JSAtomicPublishTooManyInflight")
-        if known.REQUIRED_LEVEL in fields:
+        if fields.get(known.REQUIRED_LEVEL):
             member = Member(subject, blocks.remove(headers, known.REQUIRED_LEVEL), payload)
         batch.members.append(member)
         batch.bytes += size

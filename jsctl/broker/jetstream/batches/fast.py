@@ -267,7 +267,7 @@ class FastBatches:
 
     def _check(self, publish: Publish, checks: Checks, time_ns: int) -> Taken | ApiError | int:
         subject, _, headers, payload, _ = publish
-        if known.REQUIRED_LEVEL in headers:
+        if known.REQUIRED_LEVEL in headers and blocks.get(headers, known.REQUIRED_LEVEL):
             headers = blocks.remove(headers, known.REQUIRED_LEVEL)
         last_id = self._sequencer.last_id
         outcome = checks.check(subject, headers, payload, time_ns, last_id, alone=True)

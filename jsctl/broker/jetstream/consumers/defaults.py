@@ -47,10 +47,12 @@ def with_defaults(
     limits: ConsumerLimits = NO_LIMITS,
     *,
     pedantic: bool = False,
+    previous: ConsumerConfig | None = None,
 ) -> ConsumerConfig:
     """The config with everything set that was left open.
 
-    `pedantic` refuses what would have to be changed. Raises ApiError.
+    `pedantic` refuses what would have to be changed. `previous` is what an update changes. Raises
+    ApiError.
     """
     config = _floored(config, pedantic)
     changed: dict[str, int | bool] = {}
@@ -64,7 +66,7 @@ def with_defaults(
         ack_wait = config.backoff[0]
     changed["ack_wait"] = ack_wait
     changed["max_ack_pending"] = _ack_pending(config, stream, limits, pedantic)
-    changed["inactive_threshold"] = _threshold(config, stream, pedantic)
+    changed["inactive_threshold"] = _threshold(config, stream, pedantic, previous)
     if not config.deliver_subject and config.max_batch == 0 and limits.request_batch_max > 0:
         if pedantic:
             raise _pedantic("max_request_batch must be set if it's JetStream limits are set")
@@ -114,7 +116,9 @@ def _ack_pending(
     return min(limit for limit in most if limit > 0)
 
 
-def _threshold(config: ConsumerConfig, stream: StreamConfig, pedantic: bool) -> int:
+def _threshold(
+    config: ConsumerConfig, stream: StreamConfig, pedantic: bool, previous: ConsumerConfig | None
+) -> int:
     if config.inactive_threshold:
         return config.inactive_threshold
     inherited = stream.consumer_limits.inactive_threshold
@@ -122,4 +126,7 @@ def _threshold(config: ConsumerConfig, stream: StreamConfig, pedantic: bool) -> 
         raise _pedantic("inactive_threshold must be set if it's configured in stream limits")
     if inherited or config.durable_name:
         return inherited
+    if previous is not None and (previous.durable_name or not previous.inactive_threshold):
+        # What was there to stay does not end because an update is silent about its durable name.
+        return 0
     return INACTIVE_THRESHOLD_NS

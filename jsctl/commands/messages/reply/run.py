@@ -4,6 +4,7 @@ import asyncio
 import random
 from typing import TYPE_CHECKING
 
+from jsctl.api.strict import quoted
 from jsctl.api.times import SECOND_NS
 from jsctl.commands.toolkit.content.bodies import (
     HeaderPairs,
@@ -16,7 +17,6 @@ from jsctl.commands.toolkit.content.bodies import (
 )
 from jsctl.commands.toolkit.content.templates import fill
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.commands.toolkit.templating.quoting import quoted
 from jsctl.errors import JsctlError
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import string
 import uuid
 from collections.abc import Callable, Mapping
 
+from jsctl.api.strict import quoted
 from jsctl.commands.toolkit.templating.builtins import BUILTINS
 from jsctl.commands.toolkit.templating.numbers import INT64_MAX, INT64_MIN
-from jsctl.commands.toolkit.templating.quoting import quoted
 from jsctl.commands.toolkit.templating.values import Callee, Long, shown
 
 TEXT_MAX = 4 * 1024 * 1024

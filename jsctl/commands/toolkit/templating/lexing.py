@@ -4,7 +4,7 @@ import re
 from enum import Enum
 from typing import NamedTuple
 
-from jsctl.commands.toolkit.templating.quoting import quoted
+from jsctl.api.strict import quoted
 
 LEFT, RIGHT = "{{", "}}"
 

@@ -2,7 +2,8 @@
 
 import re
 
-from jsctl.commands.toolkit.templating.quoting import quoted, unquoted
+from jsctl.api.strict import quoted
+from jsctl.commands.toolkit.templating.quoting import unquoted
 
 INT64_MAX, INT64_MIN, UINT64_MAX = 2**63 - 1, -(2**63), 2**64 - 1
 _OCTAL = re.compile(r"([+-]?)0([0-7_]+)")

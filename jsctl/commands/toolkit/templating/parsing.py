@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 
+from jsctl.api.strict import quoted
 from jsctl.commands.toolkit.templating.lexing import LEFT, RIGHT, Token, Word, words_of
 from jsctl.commands.toolkit.templating.nodes import (
     Action,
@@ -22,7 +23,7 @@ from jsctl.commands.toolkit.templating.nodes import (
     Variable,
 )
 from jsctl.commands.toolkit.templating.numbers import number_of
-from jsctl.commands.toolkit.templating.quoting import quoted, unquoted
+from jsctl.commands.toolkit.templating.quoting import unquoted
 
 
 class TemplateError(Exception):

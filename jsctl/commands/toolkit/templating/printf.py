@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from jsctl.commands.toolkit.templating.quoting import quoted
+from jsctl.api.strict import quoted
 from jsctl.commands.toolkit.templating.values import general, shown, type_of
 from jsctl.dataclass import dataclass
 

@@ -1,39 +1,10 @@
-"""Texts in quotes, and back: as Go writes and reads them."""
+"""Texts in quotes: as Go reads them."""
 
-_ESCAPES = {
-    "\a": r"\a",
-    "\b": r"\b",
-    "\f": r"\f",
-    "\n": r"\n",
-    "\r": r"\r",
-    "\t": r"\t",
-    "\v": r"\v",
-    "\\": r"\\",
-}
-_PLAIN = {value[1]: key for key, value in _ESCAPES.items()}
+from jsctl.api.strict import ESCAPES
+
+_PLAIN = {value[1]: key for key, value in ESCAPES.items()}
 _WIDTHS = {"x": 2, "u": 4, "U": 8}
 _OCTAL = 3
-_PLANE = 0xFFFF
-
-
-def quoted(text: str, quote: str = '"') -> str:
-    """In quotes, with what cannot be read in escapes."""
-    return quote + "".join(_escaped(sign, quote) for sign in text) + quote
-
-
-def _escaped(sign: str, quote: str) -> str:
-    if sign == quote:
-        return f"\\{quote}"
-    if sign in _ESCAPES:
-        return _ESCAPES[sign]
-    code = ord(sign)
-    if "\udc80" <= sign <= "\udcff":
-        return f"\\x{code - 0xDC00:02x}"
-    if sign.isprintable():
-        return sign
-    if code < ord(" ") or code == 0x7F:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= _PLANE else f"\\U{code:08x}"
 
 
 def unquoted(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from jsctl.api.strict import quoted
 from jsctl.commands.toolkit.templating.budget import Budget
 from jsctl.commands.toolkit.templating.builtins import AND, BUILTINS, CALL, OR
 from jsctl.commands.toolkit.templating.lexing import LEFT, RIGHT
@@ -25,7 +26,6 @@ from jsctl.commands.toolkit.templating.nodes import (
 )
 from jsctl.commands.toolkit.templating.numbers import INT64_MAX, INT64_MIN
 from jsctl.commands.toolkit.templating.parsing import TemplateError, parse
-from jsctl.commands.toolkit.templating.quoting import quoted
 from jsctl.commands.toolkit.templating.values import (
     NO_VALUE,
     Callee,

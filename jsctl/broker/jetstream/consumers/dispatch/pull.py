@@ -123,11 +123,10 @@ def parse(reply: bytes, payload: bytes, now_ns: int) -> PullRequest | str:
 
 def _asked(text: bytes) -> ConsumerGetNextRequest:
     """The JSON of a request: unknown keys do not matter, wrong types do. Raises DecodeError."""
-    document = jsontext.parse(text)
+    document = jsontext.parse_exactly(text)
     if not isinstance(document, dict):
         return decode(ConsumerGetNextRequest, document, strict=True)
-    known = {key: value for key, value in document.items() if key in _KEYS}
-    return decode(ConsumerGetNextRequest, known, strict=True)
+    return decode(ConsumerGetNextRequest, jsontext.only(document, _KEYS), strict=True)
 
 
 def refusal(request: PullRequest, config: ConsumerConfig, now_ns: int) -> bytes:
