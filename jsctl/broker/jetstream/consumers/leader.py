@@ -14,7 +14,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
 from jsctl.api.words import AckPolicy
-from jsctl.broker.jetstream.consumers import purges, starting
+from jsctl.broker.jetstream.api_levels import level_exceeded
+from jsctl.broker.jetstream.consumers import purges
 from jsctl.broker.jetstream.consumers.acks import Ack, Captured, fold, nak_delay, parse
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.dead_letters import LetterBox, bury
@@ -491,4 +492,4 @@ def _sample_of(text: str) -> int:
 
 
 def _asks_too_much(headers: bytes) -> bool:
-    return bool(headers) and starting.level_exceeded(headers)
+    return level_exceeded(headers)
