@@ -117,6 +117,10 @@ class Ask:
             real, ours = list(map(_without_pending, real)), list(map(_without_pending, ours))
         return self._same("heard", self._said, real, ours)
 
+    def enter(self, user: str) -> None:
+        """Until the case ends another account's clients ask."""
+        self._twins.enter(user)
+
     def forget_floors(self) -> None:
         """From here on acknowledgement floors of consumers are not compared."""
         self._floors = False
