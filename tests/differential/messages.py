@@ -345,5 +345,14 @@ def pushed(random: Random, ask: Ask, name: str) -> None:
             ask.acknowledge(random.randint(-4, -1), random.choice(ACKS))
         else:
             operated(random, ask, name, prefix, config)
+            if "max_ack_pending" in config:
+                stir(ask, prefix)
         ask.heard()
     ask(f"CONSUMER.INFO.{name}.c", b"")
+
+
+def stir(ask: Ask, prefix: str) -> None:
+    """A message, so that the consumer looks for more: where a purge took away what waited for its
+    acknowledgement it does so at once here, and with the next message there."""
+    ask.forget_pending()
+    ask(f"{prefix}.a", b"stirred")
