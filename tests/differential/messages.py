@@ -197,6 +197,7 @@ CONSUMED: dict[str, tuple[Any, ...]] = {
     "priority_policy": ("overflow", "prioritized", "pinned_client"),
     "metadata": ({"a": "b"},),
 }
+FILTERS = ("filter_subject", "filter_subjects")
 ACKS = (
     *(b"", b"+ACK", b"+ACK", b"-NAK", b"-NAK", b"+TERM", b"+TERM why", b"+WPI", b"+NXT", b"+ACKx"),
     *(b'-NAK {"delay": 3600000000000}', b'-NAK {"delay": -1}', b"-NAK {", b"-NAK 1", b"junk"),
@@ -276,6 +277,8 @@ def operated(random: Random, ask: Ask, name: str, prefix: str, config: Config) -
         drawn = drawn_consumer(random, ask, config, 2)
         body = {"stream_name": name, "config": drawn, "action": "update"}
         if "error" not in ask(f"CONSUMER.CREATE.{name}.c", body):
+            if any(drawn.get(field) != config.get(field) for field in FILTERS):
+                ask.forget_waiting()
             config.clear()
             config.update(drawn)
     elif what == "info":
