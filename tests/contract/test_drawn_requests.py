@@ -42,6 +42,7 @@ DRAWN = {
 """Requests of both servers -> the case that draws them, valid ones and others."""
 ABOUT_MESSAGES = (
     *("published", "delivered", "pushed", "batches", "fast", "copied", "waiting", "texts"),
+    *("strict", "limited"),
 )
 """Cases of what no request of the API asks for alone."""
 OURS = {

@@ -13,6 +13,8 @@ Found = tuple[str, str, list[str]]
 MANY = "all of "
 """Before a subject that is answered with several messages."""
 WRONG_LAST_ID, UNAVAILABLE = 10070, 10008
+WAITING = ".num_ack_pending:"
+"""Counts what is gone, too, where a consumer has other filters by then: docs/differences.md."""
 FLOOR = ".ack_floor."
 """What is below it is another matter behind a purge by subject: docs/differences.md."""
 
@@ -54,6 +56,7 @@ class Ask:
         self._random = random
         self._floors = True
         self._pending = True
+        self._waiting = True
         self._said = ""
         self.found: list[Found] = []
 
@@ -117,9 +120,17 @@ class Ask:
             real, ours = list(map(_without_pending, real)), list(map(_without_pending, ours))
         return self._same("heard", self._said, real, ours)
 
+    def enter(self, user: str) -> None:
+        """Until the case ends another account's clients ask."""
+        self._twins.enter(user)
+
     def forget_floors(self) -> None:
         """From here on acknowledgement floors of consumers are not compared."""
         self._floors = False
+
+    def forget_waiting(self) -> None:
+        """From here on it is not compared how many messages wait for their acknowledgement."""
+        self._waiting = False
 
     def forget_pending(self) -> None:
         """From here on it is not compared how many messages wait behind one that is heard."""
@@ -136,6 +147,8 @@ class Ask:
         lines = [line for line in lines if not moving or not line.startswith(moving)]
         if not self._floors:
             lines = [line for line in lines if not line.startswith(FLOOR)]
+        if not self._waiting:
+            lines = [line for line in lines if not line.startswith(WAITING)]
         if lines:
             self.found.append((subject, shown, lines))
             raise Apart

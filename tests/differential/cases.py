@@ -25,7 +25,9 @@ from tests.differential.bodies import (
     drawn_body,
 )
 from tests.differential.copies import copied
+from tests.differential.limits import limited
 from tests.differential.messages import delivered, published, pushed
+from tests.differential.strictness import strict
 from tests.differential.texts import texts
 from tests.differential.twins import Twins
 from tests.differential.values import filled
@@ -237,5 +239,7 @@ CASES = {
     "copied": copied,
     "waiting": waiting,
     "texts": texts,
+    "strict": strict,
+    "limited": limited,
 }
 IN_CLUSTERS = ("batches", "consumers", "operators", "others", "published", "streams")

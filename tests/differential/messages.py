@@ -197,6 +197,7 @@ CONSUMED: dict[str, tuple[Any, ...]] = {
     "priority_policy": ("overflow", "prioritized", "pinned_client"),
     "metadata": ({"a": "b"},),
 }
+FILTERS = ("filter_subject", "filter_subjects")
 ACKS = (
     *(b"", b"+ACK", b"+ACK", b"-NAK", b"-NAK", b"+TERM", b"+TERM why", b"+WPI", b"+NXT", b"+ACKx"),
     *(b'-NAK {"delay": 3600000000000}', b'-NAK {"delay": -1}', b"-NAK {", b"-NAK 1", b"junk"),
@@ -276,6 +277,8 @@ def operated(random: Random, ask: Ask, name: str, prefix: str, config: Config) -
         drawn = drawn_consumer(random, ask, config, 2)
         body = {"stream_name": name, "config": drawn, "action": "update"}
         if "error" not in ask(f"CONSUMER.CREATE.{name}.c", body):
+            if any(drawn.get(field) != config.get(field) for field in FILTERS):
+                ask.forget_waiting()
             config.clear()
             config.update(drawn)
     elif what == "info":
@@ -345,5 +348,14 @@ def pushed(random: Random, ask: Ask, name: str) -> None:
             ask.acknowledge(random.randint(-4, -1), random.choice(ACKS))
         else:
             operated(random, ask, name, prefix, config)
+            if "max_ack_pending" in config:
+                stir(ask, prefix)
         ask.heard()
     ask(f"CONSUMER.INFO.{name}.c", b"")
+
+
+def stir(ask: Ask, prefix: str) -> None:
+    """A message, so that the consumer looks for more: where a purge took away what waited for its
+    acknowledgement it does so at once here, and with the next message there."""
+    ask.forget_pending()
+    ask(f"{prefix}.a", b"stirred")

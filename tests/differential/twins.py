@@ -41,11 +41,17 @@ PIN = "Nats-Pin-Id: "
 ACCOUNTS = """
 accounts {
     A { jetstream: enabled, users: [{ user: a, password: a }] }
+    MODEST {
+        jetstream { max_mem: 100000, max_file: 100000, max_streams: 3, max_consumers: 4 }
+        users: [{ user: m, password: m }]
+    }
     SYS { users: [{ user: sys, password: sys }] }
 }
 system_account: SYS
 no_auth_user: a
 """
+MODEST = "m:m"
+"""Who may not have much."""
 CONFIG = f"jetstream {{ domain: D }} {ACCOUNTS}"
 TAGGED = f'server_tags: ["here", "rack:1"]\n{CONFIG}'
 STANDING: tuple[dict[str, Any], ...] = (
@@ -70,7 +76,8 @@ class Side:
     """One server, or several, and a client of the first."""
 
     def __init__(self, url: str) -> None:
-        self.client = WireClient(url)
+        self._url = url
+        self._main = self.client = WireClient(url)
         self.system = WireClient(url.replace("//", "//sys:sys@"))
         self._asked = 0
         self._ear = WireClient(url)
@@ -92,9 +99,13 @@ class Side:
         """How many messages can be acknowledged."""
         return len(self._held)
 
+    def enter(self, user: str) -> None:
+        """Until the case ends another account's client asks."""
+        self.client = WireClient(self._url.replace("//", f"//{user}@"))
+
     def close(self) -> None:
         """Hang up."""
-        for client in (self.client, self.system, self._ear):
+        for client in (self._main, self.system, self._ear):
             client.close()
 
     def listen(self, subject: str, queue: str) -> None:
@@ -157,6 +168,9 @@ class Side:
         for name in json.loads(answer)["streams"] or []:
             if name not in kept:
                 self.ask(f"$JS.API.STREAM.DELETE.{name}", b"")
+        if self.client is not self._main:
+            self.client.close()
+            self.client = self._main
         wait_for(self._unconsumed, "streams without consumers")
 
     def _unconsumed(self) -> bool:
@@ -242,6 +256,11 @@ class Twins:
         """Both answers where there may be several messages."""
         real, ours = (side.ask_all(subject, body) for side in self.sides)
         return real, ours
+
+    def enter(self, user: str) -> None:
+        """Until the case ends another account's clients ask."""
+        for side in self.sides:
+            side.enter(user)
 
     def settle(self, subject: str) -> None:
         """Wait until both know who leads: nobody answers for it before."""

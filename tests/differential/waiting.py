@@ -3,7 +3,7 @@
 from random import Random
 
 from tests.differential.asking import Ask
-from tests.differential.messages import ACKS, HOUR, PAYLOADS, TOKENS, Config
+from tests.differential.messages import ACKS, HOUR, PAYLOADS, TOKENS, Config, stir
 
 WAITED: tuple[Config, ...] = (
     *({}, {}, {"max_waiting": 2}, {"max_ack_pending": 2}, {"filter_subject": "{p}.a"}),
@@ -74,6 +74,7 @@ def _meddle(random: Random, ask: Ask, name: str) -> None:
         ask(f"CONSUMER.PAUSE.{name}.c", {"pause_until": "2100-01-01T00:00:00Z"})
     elif what == "purge":
         ask(f"STREAM.PURGE.{name}", {})
+        stir(ask, name.lower())
     elif what == "reset":
         ask(f"CONSUMER.RESET.{name}.c", {"seq": 1})
     else:

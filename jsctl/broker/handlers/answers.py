@@ -17,6 +17,7 @@ from jsctl.api.responses import ApiResponse, SuccessResponse
 from jsctl.api.times import format_time
 from jsctl.broker.handlers.decisions import Decision
 from jsctl.broker.handlers.view import GroupView, PeerView, View
+from jsctl.broker.jetstream.api_levels import level_exceeded
 from jsctl.broker.jetstream.meta.assignments import GroupAssignment
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.options import COMPATIBLE_API_LEVEL, COMPATIBLE_VERSION
@@ -55,6 +56,12 @@ def parsed_maybe(cls: type[T], request: ApiRequest) -> T:
     """The same for requests that need no body: what is no object or array counts as none."""
     begins = request.payload.lstrip()[:1]
     return parsed(cls, request) if begins in (b"{", b"[") else cls()
+
+
+def check_level(request: ApiRequest) -> None:
+    """Raises ApiError if a request needs an API level that this server does not have."""
+    if level_exceeded(request.headers):
+        raise api_error("JSRequiredApiLevelErr")
 
 
 def is_empty(request: ApiRequest) -> bool:

@@ -39,13 +39,11 @@ from jsctl.broker.handlers import (
     stream_messages,
     streams,
 )
-from jsctl.broker.handlers.answers import Handler, head
+from jsctl.broker.handlers.answers import Handler, check_level, head
 from jsctl.broker.handlers.consumer_info import ConsumersView
 from jsctl.broker.handlers.decisions import Decider, Decision, Reply, Silent
 from jsctl.broker.handlers.view import View
 from jsctl.broker.jetstream.requests import ApiRequest
-from jsctl.broker.jetstream.streams.publish_headers import REQUIRED_LEVEL, nats_fields
-from jsctl.broker.options import COMPATIBLE_API_LEVEL
 from jsctl.dataclass import dataclass
 
 _META, _STREAM = Decider.META_LEADER, Decider.STREAM_LEADER
@@ -212,9 +210,9 @@ def answer(view: ConsumersView, request: ApiRequest, resolved: Resolved) -> Deci
 
 
 def _check_common(view: View, request: ApiRequest, route: Route) -> None:
-    level = nats_fields(request.headers).get(REQUIRED_LEVEL) if request.headers else None
-    if level is not None and not (level.isdigit() and int(level) <= COMPATIBLE_API_LEVEL):
-        raise api_error("JSRequiredApiLevelErr")
+    # Requests about consumers look at it by themselves.
+    if route.handler is not None:
+        check_level(request)
     if route.system:
         return
     account = view.account(request.account)

@@ -14,6 +14,7 @@ from jsctl.api.subjects import ApiCall
 from jsctl.api.times import format_time, parse_time
 from jsctl.api.words import ConsumerAction, Retention, Storage
 from jsctl.broker.handlers import sourcing_consumers
+from jsctl.broker.handlers.answers import check_level
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta
 from jsctl.broker.handlers.placing import incarnations
 from jsctl.broker.handlers.view import AccountQuota, View
@@ -38,6 +39,7 @@ def create(view: View, request: ApiRequest, call: ApiCall) -> Decision:
         asked = loads(ConsumerCreateRequest, request.payload, strict=True)
     except DecodeError as error:
         raise api_error("JSInvalidJSONErr", err=error) from None
+    check_level(request)
     config = _named(asked, call)
     if not view.clustered and config.num_replicas > 1:
         raise api_error("JSStreamReplicasNotSupportedErr")

@@ -31,6 +31,7 @@ from jsctl.api.times import format_time, parse_time
 from jsctl.api.words import DeliverPolicy
 from jsctl.broker.handlers import placing, reports
 from jsctl.broker.handlers.answers import (
+    check_level,
     expect_empty,
     is_empty,
     parsed,
@@ -58,7 +59,6 @@ from jsctl.broker.handlers.stream_groups import candidates, member, require_clus
 from jsctl.broker.jetstream.consumers.config import GROUP_NAME, with_level
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.entries import encode_reset
-from jsctl.broker.jetstream.consumers.starting import level_exceeded
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
 from jsctl.broker.jetstream.meta.entries import assign_consumer, remove_consumer
 from jsctl.broker.jetstream.requests import ApiRequest
@@ -74,8 +74,8 @@ def handle(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
     """Answer one request of `HANDLERS`."""
     kind, _, handler = HANDLERS[call.operation]
     try:
-        if request.headers and level_exceeded(request.headers):
-            raise api_error("JSRequiredApiLevelErr")
+        if handler not in (create, _info):  # Which look at their bodies before.
+            check_level(request)
         return handler(view, request, call)
     except ApiError as error:
         return Reply(_refusal(kind, error))
@@ -191,6 +191,7 @@ def _replace_peer(view: ConsumersView, request: ApiRequest, call: ApiCall, kind:
 
 def _info(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
     expect_empty(request)
+    check_level(request)
     made = _assigned(view, request, call)
     consumer = _led(view, made)
     if consumer is None:

@@ -14,6 +14,7 @@ from jsctl.api.times import format_time, parse_time
 from jsctl.broker.errors import Damaged
 from jsctl.broker.handlers.decisions import Replies, Reply
 from jsctl.broker.handlers.stream_messages import damage_text, find, last_of
+from jsctl.broker.jetstream.api_levels import level_exceeded
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.store.record import Record
 from jsctl.broker.subject.matching import Filters
@@ -46,13 +47,15 @@ next piece is asked for."""
 
 
 def begin(
-    stream: Stream, payload: bytes, subject: bytes = b""
+    stream: Stream, payload: bytes, subject: bytes = b"", headers: bytes = b""
 ) -> tuple[Replies, Iterator[Piece] | None]:
     """What a replica answers to one request at once, and the pieces of a batch that follow.
 
     `subject` is the one in `DIRECT.GET.<stream>.<subject>`: its last message is wanted. The
     pieces are read from the stream one at a time, as it is by then. Raises Damaged.
     """
+    if level_exceeded(headers):
+        return _status(412, "Required Api Level"), None
     if subject and not payload:
         return _single(stream, last_of(stream, subject), _PLAIN), None
     if not subject and (plain := _BY_SEQ.fullmatch(payload)):

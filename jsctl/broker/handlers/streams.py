@@ -222,14 +222,15 @@ def _check_account(
     if 0 < stream_max < config.max_bytes:
         raise api_error("JSStreamMaxStreamBytesExceeded")
     account_max = facts.memory_max if memory else facts.store_max
-    if account_max < 0 or config.max_bytes <= 0:
+    if account_max < 0 or (config.max_bytes <= 0 and old is not None):
         return
     reserved = sum(
         reservation(other.config)
         for other in view.meta.streams(facts.name).values()
         if other.name != config.name and _alike(other.config, config)
     )
-    if reserved + reservation(config) > account_max:
+    # Who names no maximum needs something all the same.
+    if reserved + (reservation(config) or config.num_replicas or 1) > account_max:
         raise api_error(_EXCEEDED[memory])
 
 
@@ -239,7 +240,7 @@ def _alike(left: StreamConfig, right: StreamConfig) -> bool:
 
 def reservation(config: StreamConfig) -> int:
     """Bytes that a stream may come to hold on all its replicas; 0 if it names no maximum."""
-    return config.max_bytes * config.num_replicas if config.max_bytes > 0 else 0
+    return config.max_bytes * (config.num_replicas or 1) if config.max_bytes > 0 else 0
 
 
 def delete(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:

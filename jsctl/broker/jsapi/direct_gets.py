@@ -228,11 +228,11 @@ class DirectGets:
     def _answer_one(
         self, responder: DirectGetResponder, captured: Captured, final: bool = False
     ) -> None:
-        subject, reply, _, payload, _ = captured
+        subject, reply, headers, payload, _ = captured
         replica = responder.replica
         wanted = subject.partition(WORDS + responder.asked.encode())[2][1:]
         try:
-            first, pieces = direct.begin(replica.stream, payload, wanted)
+            first, pieces = direct.begin(replica.stream, payload, wanted, headers)
         except Damaged as damage:
             if final:
                 self._say(replica, reply, (direct.refusal(damage),))

@@ -118,9 +118,12 @@ class ConsumerReplica:
         """Take one committed entry; publish what waited for it."""
         assert index > self._applied, f"entry {index} after {self._applied}"
         self._applied = index
+        before = self.consumer.config
         result = self.consumer.apply(index, data)
         if data[0] == ConsumerEntryKind.CONFIG:
             self._compare_filters()
+            if filters_of(before) != filters_of(self.consumer.config):
+                self.stream.interest_lost()
         if self.leader is not None:
             # Who asked for the entry, and whoever asks after him, sees what it did.
             self.leader.follow_log(self.context.now_ns)

@@ -324,6 +324,12 @@ class StreamReplica:
         if self.leading is not None and self.takes_away and self.leading.consumed.add_all():
             self.context.queue.wake(self.group.name, self)
 
+    def interest_lost(self) -> None:
+        """A consumer has other filters: look at what it may not want any more. In a work queue that
+        waits for somebody else."""
+        if self.stream.config.retention is Retention.INTEREST:
+            self.consumed_anew()
+
     # Damage
 
     def _note_digest(self, index: int) -> None:

@@ -14,6 +14,7 @@ from dataclasses import field
 from typing import NamedTuple
 
 from jsctl.api.errors import ApiError, api_error
+from jsctl.broker.jetstream import api_levels
 from jsctl.broker.jetstream.batches.words import Abandoned, BatchEnd
 from jsctl.broker.jetstream.streams import publish_headers as known
 from jsctl.broker.jetstream.streams.publish_room import (
@@ -21,7 +22,6 @@ from jsctl.broker.jetstream.streams.publish_room import (
     STAGED_BYTES_MAX,
     PublishRoom,
 )
-from jsctl.broker.options import COMPATIBLE_API_LEVEL
 from jsctl.broker.protocol import headers as blocks
 from jsctl.dataclass import dataclass
 
@@ -114,8 +114,7 @@ class AtomicBatches:
         if commit not in (None, COMMIT, COMMIT_WITHOUT):
             self._forget(batch)
             return api_error("JSAtomicPublishInvalidBatchCommitErr")
-        level = fields.get(known.REQUIRED_LEVEL)
-        if level and not is_supported(level):
+        if api_levels.exceeded(fields.get(api_levels.REQUIRED_LEVEL)):
             return self._give_up(batch, Abandoned.UNSUPPORTED, "JSRequiredApiLevelErr")
         if seq != len(batch.members) + 1 or (seq == 1 and commit == COMMIT_WITHOUT):
             return self._give_up(batch, Abandoned.INCOMPLETE, "JSAtomicPublishIncompleteBatchErr")
@@ -134,8 +133,8 @@ class AtomicBatches:
             return api_error("JSAtomicPublishTooLargeBatchErrF", size=f"{BATCH_BYTES_MAX} bytes")
         if self._room.staged_bytes + size > STAGED_BYTES_MAX:
             return self._give_up(batch, Abandoned.INCOMPLETE, "JSAtomicPublishTooManyInflight")
-        if fields.get(known.REQUIRED_LEVEL):
-            member = Member(subject, blocks.remove(headers, known.REQUIRED_LEVEL), payload)
+        if fields.get(api_levels.REQUIRED_LEVEL):
+            member = Member(subject, blocks.remove(headers, api_levels.REQUIRED_LEVEL), payload)
         batch.members.append(member)
         batch.bytes += size
         self._room.staged_bytes += size
@@ -180,9 +179,3 @@ class AtomicBatches:
         """Another server leads, or the stream takes no batches any more."""
         for batch in list(self._open.values()):
             self._forget(batch)
-
-
-def is_supported(level: bytes) -> bool:
-    """Whether this server has the API level that a message asks for."""
-    number = known.parse_number(level)
-    return number is not None and number <= COMPATIBLE_API_LEVEL

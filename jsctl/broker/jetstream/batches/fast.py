@@ -16,7 +16,8 @@ from collections import deque
 from typing import NamedTuple
 
 from jsctl.api.errors import ApiError, api_error
-from jsctl.broker.jetstream.batches.atomic import ID_BYTES_MAX, is_supported
+from jsctl.broker.jetstream import api_levels
+from jsctl.broker.jetstream.batches.atomic import ID_BYTES_MAX
 from jsctl.broker.jetstream.batches.fast_replies import (
     FastOperation,
     FastReply,
@@ -25,7 +26,6 @@ from jsctl.broker.jetstream.batches.fast_replies import (
     flow_gap,
     read_reply,
 )
-from jsctl.broker.jetstream.streams import publish_headers as known
 from jsctl.broker.jetstream.streams.batch_marks import BatchMark, Marks
 from jsctl.broker.jetstream.streams.checks import Checks, Taken
 from jsctl.broker.jetstream.streams.pub_acks import Ack
@@ -206,11 +206,9 @@ class FastBatches:
         batch = self._open.get(said.id) or self._begin(said, time_ns)
         if isinstance(batch, ApiError):
             return batch
-        if known.REQUIRED_LEVEL in headers:
-            level = blocks.get(headers, known.REQUIRED_LEVEL)
-            if level and not is_supported(level):
-                self._forget(batch)
-                return api_error("JSRequiredApiLevelErr")
+        if api_levels.level_exceeded(headers):
+            self._forget(batch)
+            return api_error("JSRequiredApiLevelErr")
         return batch, said
 
     def _begin(self, said: FastReply, time_ns: int) -> FastBatch | ApiError:
@@ -267,8 +265,8 @@ class FastBatches:
 
     def _check(self, publish: Publish, checks: Checks, time_ns: int) -> Taken | ApiError | int:
         subject, _, headers, payload, _ = publish
-        if known.REQUIRED_LEVEL in headers and blocks.get(headers, known.REQUIRED_LEVEL):
-            headers = blocks.remove(headers, known.REQUIRED_LEVEL)
+        if api_levels.REQUIRED_LEVEL in headers and blocks.get(headers, api_levels.REQUIRED_LEVEL):
+            headers = blocks.remove(headers, api_levels.REQUIRED_LEVEL)
         last_id = self._sequencer.last_id
         outcome = checks.check(subject, headers, payload, time_ns, last_id, alone=True)
         assert isinstance(outcome, Taken | ApiError | int), "it is alone"

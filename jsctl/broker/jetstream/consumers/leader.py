@@ -14,7 +14,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from jsctl.api.words import AckPolicy
-from jsctl.broker.jetstream.consumers import purges, starting
+from jsctl.broker.jetstream.api_levels import level_exceeded
+from jsctl.broker.jetstream.consumers import purges
 from jsctl.broker.jetstream.consumers.acknowledging import NEXT, Acknowledging
 from jsctl.broker.jetstream.consumers.acks import Captured
 from jsctl.broker.jetstream.consumers.consumer import Consumer
@@ -375,4 +376,4 @@ def is_answer(said: OutgoingMessage) -> bool:
 
 
 def _asks_too_much(headers: bytes) -> bool:
-    return bool(headers) and starting.level_exceeded(headers)
+    return level_exceeded(headers)

@@ -5,8 +5,6 @@ from jsctl.api.times import parse_time
 from jsctl.api.words import DeliverPolicy
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.entries import ConsumerProgress
-from jsctl.broker.options import COMPATIBLE_API_LEVEL
-from jsctl.broker.protocol.headers import get
 from jsctl.broker.store.contents import Contents
 from jsctl.broker.store.views import newest
 from jsctl.broker.store.views.newest import NewestOfEach
@@ -85,11 +83,3 @@ def _first(config: ConsumerConfig, filters: Filters, store: Contents) -> int:
         found = (store.last_for(pattern) for pattern in filters.patterns)
         return max((seq for seq in found if seq is not None), default=0)
     return store.first_seq
-
-
-def level_exceeded(headers: bytes) -> bool:
-    """Whether a request needs an API level that this server does not have."""
-    level = get(headers, b"Nats-Required-Api-Level")
-    if level is None:
-        return False
-    return not level.isdigit() or int(level) > COMPATIBLE_API_LEVEL

@@ -132,6 +132,7 @@ def _or_unlimited(number: int) -> int:
 
 def _with_window(config: StreamConfig, pedantic: bool, limits: ConfigLimits) -> StreamConfig:
     maximum = limits.duplicate_window_max_ns
+    _check_age(config.max_age)
     if not config.duplicate_window and config.mirror is None and not config.sources:
         window = DUPLICATE_WINDOW_NS
         if 0 < maximum < window:
@@ -145,16 +146,19 @@ def _with_window(config: StreamConfig, pedantic: bool, limits: ConfigLimits) -> 
                 raise api_error("JSPedanticErrF", err=text)
             window = config.max_age
         config = replace(config, duplicate_window=window)
-    _check_times(config, maximum)
+    _check_window(config, maximum)
     return config
 
 
-def _check_times(config: StreamConfig, window_max_ns: int) -> None:
-    window, age = config.duplicate_window, config.max_age
+def _check_age(age: int) -> None:
     if age < 0:
         raise invalid("max age can not be negative")
     if 0 < age < _SHORTEST_NS:
         raise invalid("max age needs to be >= 100ms")
+
+
+def _check_window(config: StreamConfig, window_max_ns: int) -> None:
+    window, age = config.duplicate_window, config.max_age
     if window < 0:
         raise invalid("duplicates window can not be negative")
     if age and window > age:

@@ -20,7 +20,9 @@ from jsctl.broker.jetstream.streams.entries import (
 from jsctl.broker.jetstream.streams.in_flight import Batch, InFlight
 from jsctl.broker.jetstream.streams.positions import SourcePosition
 from jsctl.broker.jetstream.streams.pub_acks import Ack, Acks, PubAcks
+from jsctl.broker.jetstream.streams.publish_headers import MSG_ID, ROLLUP
 from jsctl.broker.jetstream.streams.stream import Stream
+from jsctl.broker.protocol.headers import append, get
 from jsctl.broker.store.record import Publish, Row
 from jsctl.dataclass import dataclass
 
@@ -114,7 +116,7 @@ class Sequencer:
         seq = self.next_seq
         self.next_seq = seq + 1
         payload = b"" if taken.skipped else taken.payload
-        headers = b"" if taken.skipped else taken.headers
+        headers = _remembered(taken) if taken.skipped else taken.headers
         building.rows.append((seq, time_ns, taken.subject, headers, payload))
         building.size += self._measure(len(taken.subject), len(headers), len(payload))
         building.flags |= taken.flags
@@ -235,3 +237,11 @@ class Sequencer:
         waiting = [batch for batch in self.in_flight.batches if not batch.index]
         for index, batch in enumerate(waiting, first_index):
             batch.index = index
+
+
+def _remembered(taken: Taken) -> bytes:
+    """The headers of a message that is not kept: its id is known, and what it rolls up is gone, all
+    the same."""
+    found = append(b"", MSG_ID, taken.message_id) if taken.message_id else b""
+    rollup = get(taken.headers, ROLLUP) if taken.flags & Flags.ROLLUPS else None
+    return append(found, ROLLUP, rollup) if rollup else found

@@ -1,0 +1,49 @@
+"""Accounts that may not have much: which streams still find room in what others reserve."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.contract.conftest import KINDS
+from tests.support.wire_client import WireClient
+
+CONFIG = """
+accounts {
+    A { jetstream { max_mem: 1000, max_file: 1000 }, users: [{ user: a, password: a }] }
+}
+no_auth_user: a
+jetstream: enabled
+"""
+NO_ROOM = 10028
+
+
+@pytest.fixture(scope="module", params=list(KINDS))
+def client(request: pytest.FixtureRequest) -> Iterator[WireClient]:
+    """Of the account, on a server of each kind."""
+    with KINDS[str(request.param)](config=CONFIG) as server:
+        found = WireClient(server.url)
+        yield found
+        found.close()
+
+
+def created(client: WireClient, name: str, **more: object) -> int:
+    """The error that a stream in memory is refused with; 0 if it is taken."""
+    config = {"name": name, "subjects": [name], "storage": "memory", **more}
+    body = json.dumps(config).encode()
+    answer = json.loads(client.request(b"$JS.API.STREAM.CREATE." + name.encode(), body))
+    code: int = answer.get("error", {}).get("err_code", 0)
+    return code
+
+
+def test_a_stream_without_a_maximum_needs_room_too(client: WireClient) -> None:
+    assert created(client, "ALL", max_bytes=1000) == 0
+    assert created(client, "OPEN") == NO_ROOM
+    client.request(b"$JS.API.STREAM.DELETE.ALL", b"")
+    assert created(client, "NEARLY", max_bytes=999) == 0
+    assert created(client, "OPEN") == 0
+
+
+def test_room_is_looked_for_before_what_is_there(client: WireClient) -> None:
+    assert created(client, "FILED", storage="file") == 0
+    assert created(client, "FILED", max_bytes=5000) == NO_ROOM
