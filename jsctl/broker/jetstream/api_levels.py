@@ -6,7 +6,8 @@ from jsctl.broker.options import COMPATIBLE_API_LEVEL
 from jsctl.broker.protocol.headers import get
 
 REQUIRED_LEVEL = b"Nats-Required-Api-Level"
-_NUMBER = re.compile(rb"[+-]?[0-9]+")
+_NUMBER = re.compile(rb"([+-]?)0*([0-9]{1,19})")
+"""Of 64 bits; the interpreter converts no text of thousands of digits."""
 _LEAST = -(2**63)
 
 
@@ -14,9 +15,10 @@ def exceeded(level: bytes | None) -> bool:
     """Whether a level is beyond this server's, or is none. Nothing, or an empty one, is not."""
     if not level:
         return False
-    if _NUMBER.fullmatch(level) is None:
+    found = _NUMBER.fullmatch(level)
+    if found is None:
         return True
-    return not _LEAST <= int(level) <= COMPATIBLE_API_LEVEL
+    return not _LEAST <= int(b"".join(found.groups())) <= COMPATIBLE_API_LEVEL
 
 
 def level_exceeded(headers: bytes) -> bool:
