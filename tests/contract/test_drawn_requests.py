@@ -8,29 +8,17 @@ import pytest
 
 from jsctl.api.subjects import ROUTES
 from tests.differential.bodies import DIRECT, OPERATORS, WORDS
-from tests.differential.cases import CASES, IN_CLUSTERS, SPREAD, played
-from tests.differential.twins import Twins, running, running_clusters
+from tests.differential.cases import ABOUT_MESSAGES, CASES, differing, played
+from tests.differential.twins import Twins, running
 
 SEEDS = range(1, 9)
-FEW = range(1, 4)
-"""In clusters."""
-SLOW = ("copied",)
-"""nats-server takes its time there."""
 FOUND = [
     ("direct", 600001),  # the last messages of subjects, from a sequence on
-    ("published", 600005),  # a stream that lets go of what nobody wants from now on
     ("pulls", 600006),  # a pull that nobody can serve in time
     ("pulls", 800008),  # a request that ends too soon
-    ("pushed", 500031),  # an acknowledgement of before a reset
-    ("pushed", 800011),  # a consumer of subjects that the stream does not have
     ("streams", 800013),  # a mistake, and no room either
 ]
 """Cases whose answers were not the same once (case, seed)."""
-FOUND_IN_CLUSTERS = [
-    ("published", 500003),  # a number with a space behind it
-    ("published", 500024),  # what is filled in does not go together with what is asked for
-    ("published", 500029),
-]
 DRAWN = {
     **dict.fromkeys(("STREAM.CREATE", "STREAM.UPDATE"), "streams"),
     **dict.fromkeys(("CONSUMER.CREATE", "CONSUMER.DURABLE.CREATE"), "consumers"),
@@ -40,11 +28,8 @@ DRAWN = {
     **{subject.partition(".{")[0]: "direct" for subject in DIRECT},
 }
 """Requests of both servers -> the case that draws them, valid ones and others."""
-ABOUT_MESSAGES = (
-    *("published", "delivered", "pushed", "batches", "fast", "copied", "waiting", "texts"),
-    *("strict", "limited"),
-)
-"""Cases of what no request of the API asks for alone."""
+ABOUT_ALL = ("limited", "strict")
+"""Cases of what any request may meet: an account's limits, strictness, levels."""
 OURS = {
     "STREAM.CHECK": "broker/assets/repair/test_stream_checks.py",
     "STREAM.AUDIT": "acceptance/test_audits.py",
@@ -74,24 +59,9 @@ def twins() -> Iterator[Twins]:
         yield both
 
 
-@pytest.fixture(scope="module")
-def clusters() -> Iterator[Twins]:
-    """Three of each."""
-    with running_clusters() as both:
-        yield both
-
-
-@pytest.mark.parametrize("name", sorted(CASES))
+@pytest.mark.parametrize("name", sorted(CASES.keys() - set(ABOUT_MESSAGES)))
 def test_answers_are_the_same(twins: Twins, name: str) -> None:
-    seeds = FEW if name in SLOW else SEEDS
-    different = {seed: found for seed in seeds if (found := played(twins, seed, CASES[name]))}
-    assert not different
-
-
-@pytest.mark.parametrize("name", IN_CLUSTERS)
-def test_answers_of_clusters_are_the_same(clusters: Twins, name: str) -> None:
-    seeds = {seed: played(clusters, seed, CASES[name], SPREAD) for seed in FEW}
-    assert not {seed: found for seed, found in seeds.items() if found}
+    assert not differing(twins, name, SEEDS)
 
 
 @pytest.mark.parametrize(("name", "seed"), FOUND)
@@ -99,16 +69,11 @@ def test_what_was_found_once(twins: Twins, name: str, seed: int) -> None:
     assert not played(twins, seed, CASES[name])
 
 
-@pytest.mark.parametrize(("name", "seed"), FOUND_IN_CLUSTERS)
-def test_what_was_found_once_in_clusters(clusters: Twins, name: str, seed: int) -> None:
-    assert not played(clusters, seed, CASES[name], SPREAD)
-
-
 def test_every_request_is_covered() -> None:
     """By a case that is drawn for both servers, or by a test of the broker's own requests."""
     assert {words for _, words, _ in ROUTES} == {*DRAWN, *OURS}
     assert set(NATS_SERVER.split()) == set(DRAWN)
-    assert {*DRAWN.values(), *ABOUT_MESSAGES} == set(CASES)
+    assert {*DRAWN.values(), *ABOUT_ALL, *ABOUT_MESSAGES} == set(CASES)
 
 
 @pytest.mark.parametrize("words", sorted(OURS))

@@ -1,6 +1,6 @@
 """A case is a seed: requests one after the other, drawn with what came back in mind."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from random import Random
 from typing import Any
@@ -52,6 +52,14 @@ def played(
         case(random, ask, f"C{seed}{mark}")
     twins.clear()
     return ask.found
+
+
+def differing(
+    twins: Twins, name: str, seeds: Iterable[int], mark: str = ""
+) -> dict[int, list[Found]]:
+    """Seeds of a case for which something is not the same, and what."""
+    played_all = {seed: played(twins, seed, CASES[name], mark) for seed in seeds}
+    return {seed: found for seed, found in played_all.items() if found}
 
 
 def streams(random: Random, ask: Ask, name: str) -> None:
@@ -243,3 +251,7 @@ CASES = {
     "limited": limited,
 }
 IN_CLUSTERS = ("batches", "consumers", "operators", "others", "published", "streams")
+ABOUT_MESSAGES = (
+    *("batches", "copied", "delivered", "fast", "published", "pushed", "texts", "waiting"),
+)
+"""What no request of the API asks for alone."""
