@@ -38,6 +38,8 @@ ACK_S = 3.0
 TRIES_MAX = 5
 COMMAND_S = 30.0
 HEAL_S = 20.0
+LEADERLESS = "(10008)"
+"""In an error: nobody could be asked just now."""
 PAUSE_S = 0.1
 INTERRUPTED = 130
 
@@ -69,11 +71,16 @@ class Stage:
             raise DemoFailed(f"jsctl {shlex.join(words)} ended with status {done.returncode}")
 
     def info(self) -> "StreamInfo":
-        """What the stream's leader says now. Raises DemoFailed."""
-        done = self._run(("stream", "info", STREAM, "--json"))
-        if done.returncode:
-            raise DemoFailed(f"no information about {STREAM}: {done.stderr.strip()}")
-        return StreamInfo(done.stdout)
+        """What the stream's leader says, when there is one: on a machine that has much else to do
+        there may be none for a moment. Raises DemoFailed."""
+        started = time.monotonic()
+        while True:
+            done = self._run(("stream", "info", STREAM, "--json"))
+            if not done.returncode:
+                return StreamInfo(done.stdout)
+            if LEADERLESS not in done.stderr or time.monotonic() - started > HEAL_S:
+                raise DemoFailed(f"no information about {STREAM}: {done.stderr.strip()}")
+            time.sleep(PAUSE_S)
 
     def _run(self, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
         try:
