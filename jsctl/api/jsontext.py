@@ -116,13 +116,18 @@ def _parsed(decoded: str, broken: int, decoder: json.JSONDecoder) -> object:
     return document
 
 
+class _Merged(dict[str, object]):
+    """What values of one name add up to; nobody else's, so that it is copied once only: a name may
+    be given as often as there is room for it."""
+
+
 def _added(old: object, new: object) -> object:
     """A value that was there, with what another one of the same name says."""
     if isinstance(old, dict) and isinstance(new, dict):
-        return {
-            **old,
-            **{key: _added(old[key], new[key]) if key in old else new[key] for key in new},
-        }
+        merged = old if isinstance(old, _Merged) else _Merged(old)
+        for key, value in new.items():
+            merged[key] = _added(merged[key], value) if key in merged else value
+        return merged
     if isinstance(old, list) and isinstance(new, list):
         return [_added(*pair) for pair in zip(old, new, strict=False)] + new[len(old) :]
     return old if new is None and not isinstance(old, dict | list) else new

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jsctl.api import jsontext
 from jsctl.api.jsontext import DEPTH_MAX, parse, parse_object
 from jsctl.api.strict import DecodeError
 
@@ -95,3 +96,22 @@ _PIECES = ["[", "{", "]", "}", '"', "\\", "\\ud800", ",", ":", "1", "NaN", "-Inf
 @given(st.lists(st.sampled_from(_PIECES), max_size=60))
 def test_pieces_of_json_in_any_order(pieces: list[str]) -> None:
     is_document_or_refused("".join(pieces))
+
+
+@pytest.mark.parametrize("value", ['{"k%d":1}', '[{"k%d":1}]', '{"b":{"k%d":1}}'])
+def test_a_name_that_is_given_often_costs_what_its_length_is(value: str) -> None:
+    """Counted, as what was there before was copied each time."""
+    copied = 0
+
+    class Copied(jsontext._Merged):
+        def __init__(self, old: dict[str, object]) -> None:
+            nonlocal copied
+            copied += len(old)
+            super().__init__(old)
+
+    text = ",".join(f'"a":{value % number}' for number in range(1000))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jsontext, "_Merged", Copied)
+        document = jsontext.parse_exactly(f"{{{text}}}")
+    assert str(document).count("'k") == 1000
+    assert copied < 10
