@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
+from textual.screen import ModalScreen
 
 from jsctl.dashboard.app import Dashboard
 from jsctl.dashboard.connection.link import Dialer
 from jsctl.dashboard.connection.poller import DETAILS_MAX_S, Poller, Show
 from jsctl.dashboard.model.snapshot import Snapshot
 from jsctl.dashboard.options import DashboardOptions
+from jsctl.dashboard.widgets.grid import Grid
 from jsctl.settings import Context, Settings
 from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER
 from tests.support.waiting import eventually
@@ -72,6 +74,21 @@ class Driven:
         """Keys, one after the other."""
         await self.pilot.press(*keys)
         await self.pilot.pause()
+
+    async def dialog(self, grid: str, row: str, key: str) -> None:
+        """The dialog that a key opens on a row; AssertionError.
+
+        A look that comes in between may take the row away or what can be done to it (on a busy
+        machine an answer may be late): as a person would, it tries again.
+        """
+
+        async def opened() -> bool:
+            if not isinstance(self.app.screen, ModalScreen):
+                self.app.screen.query_one(grid, Grid).select(row)
+                await self.press(key)
+            return isinstance(self.app.screen, ModalScreen)
+
+        await eventually(opened, f"{key} on {row} opens a dialog", SEEN_S)
 
     async def type(self, text: str) -> None:
         """A text, key by key."""

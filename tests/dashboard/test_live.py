@@ -154,8 +154,7 @@ async def test_a_step_down_through_the_keys(
         await driven.until(lambda now: len(states(now, "ORDERS")) == 3, "three replicas")
         await driven.until(lambda now: now.badge is Badge.HEALTHY, "it is healthy")
         old = await leader(js)
-        driven.app.screen.query_one("#streams").select("$G/ORDERS")  # type: ignore[attr-defined]
-        await driven.press("d")
+        await driven.dialog("#streams", "$G/ORDERS", "d")
         assert "jsctl stream cluster step-down ORDERS" in text_of(driven.app)
         await driven.press("y")
 
@@ -174,8 +173,7 @@ async def test_a_peer_removal_through_the_keys(
     async with drive(cluster.urls) as driven:
         await driven.until(lambda now: len(states(now, "PAIR")) == 2, "two replicas")
         await driven.until(lambda now: now.badge is Badge.HEALTHY, "it is healthy")
-        driven.app.screen.query_one("#streams").select("$G/PAIR")  # type: ignore[attr-defined]
-        await driven.press("R")
+        await driven.dialog("#streams", "$G/PAIR", "R")
         gone = driven.app.screen.choice  # type: ignore[attr-defined]
         assert f"jsctl stream cluster peer-remove PAIR {gone} -f" in text_of(driven.app)
         await driven.press("enter")
@@ -201,8 +199,7 @@ async def test_more_replicas_through_the_keys(
     async with drive(cluster.urls) as driven:
         await driven.until(lambda now: len(states(now, "GROWS")) == 1, "one replica")
         await driven.until(lambda now: len(now.servers) == 3, "three servers")
-        driven.app.screen.query_one("#streams").select("$G/GROWS")  # type: ignore[attr-defined]
-        await driven.press("n")
+        await driven.dialog("#streams", "$G/GROWS", "n")
         await driven.press("right", "right")
         assert "$ jsctl stream edit GROWS --replicas 3 -f" in text_of(driven.app)
         await driven.press("y")
@@ -219,8 +216,7 @@ async def test_the_meta_leader_steps_down_through_the_keys(
         await driven.until(lambda now: now.meta.leader, "a meta leader")
         old = driven.now.meta.leader
         await driven.press("4")
-        driven.app.screen.query_one("#all-servers").select(old)  # type: ignore[attr-defined]
-        await driven.press("d")
+        await driven.dialog("#all-servers", old, "d")
         assert "$ jsctl server cluster step-down -f" in text_of(driven.app)
         await driven.press("y")
         await driven.until(
@@ -241,8 +237,7 @@ async def test_a_lost_server_is_given_up_through_the_keys(
         cluster.kill(victim)
         await driven.until(lambda now: now.badge is not Badge.HEALTHY, "it is missed")
         await driven.press("4")
-        driven.app.screen.query_one("#all-servers").select(victim)  # type: ignore[attr-defined]
-        await driven.press("R")
+        await driven.dialog("#all-servers", victim, "R")
         assert f"$ jsctl server cluster peer-remove {victim} -f" in text_of(driven.app)
         await driven.type(victim)
         await driven.press("enter")
