@@ -10,7 +10,7 @@ from nats.errors import NoRespondersError
 
 from jsctl.cli import main
 from jsctl.testing import Broker, Cluster, RealServer
-from tests.support.command_line import PATIENCE
+from tests.support.command_line import PATIENCE, led
 from tests.support.kept import kept
 from tests.support.waiting import eventually
 
@@ -91,7 +91,7 @@ def run(server: Server, cli: Run, monkeypatch: pytest.MonkeyPatch) -> Iterator[R
     monkeypatch.setenv("NATS_TIMEOUT", PATIENCE)
 
     def on_server(*words: str) -> Result:
-        return cli("--server", server.url, *words)
+        return led(lambda: cli("--server", server.url, *words))
 
     yield on_server
     for name in on_server("stream", "ls", "-n").out.split():

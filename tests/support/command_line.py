@@ -4,15 +4,19 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER
+from tests.support.waiting import wait_for
 
 RUN_S = 60
 PATIENCE = "20s"
 """For an answer: on a busy machine a disk may stand still for longer than the usual timeout."""
+LEADERLESS, ELECTED_S = "(10008)", 20.0
+"""In an error: there was no leader to ask just now, and until when there is one at the latest."""
 FOREIGN = ("NATS_", "JSCTL_", "LLMFORMAT", "FORCE_COLOR")
 
 
@@ -23,6 +27,33 @@ class Done:
     code: int
     out: str
     err: str
+
+
+class Failing(Protocol):
+    """What a command did, as far as it says why it failed."""
+
+    @property
+    def err(self) -> str:
+        """The standard error stream."""
+
+
+D = TypeVar("D", bound=Failing)
+
+
+def led(run: Callable[[], D]) -> D:
+    """What a command does where there is a leader: until then it is run again, as people do.
+
+    On a busy machine a leader may be silent for so long that the others elect another one.
+    AssertionError where none is elected.
+    """
+    done: list[D] = []
+
+    def answered() -> bool:
+        done[:] = [run()]
+        return LEADERLESS not in done[0].err
+
+    wait_for(answered, "there is a leader to ask", ELECTED_S)
+    return done[0]
 
 
 class CommandLine:
@@ -52,8 +83,8 @@ class CommandLine:
         return Done(done.returncode, done.stdout, done.stderr)
 
     def run(self, *words: str) -> str:
-        """What it prints; AssertionError when it fails."""
-        done = self.ask(*words)
+        """What it prints; AssertionError when it fails, and not for want of a leader."""
+        done = led(lambda: self.ask(*words))
         assert done.code == 0, f"jsctl {' '.join(words)}\n{done.out}\n{done.err}"
         return done.out
 

@@ -29,7 +29,8 @@ def given_up(run: Run, server: Server) -> None:
 
     def noted() -> bool:
         run("consumer", "next", "ORDERS", "C", "--timeout", "200ms", "--no-ack")
-        return len(json.loads(run("dlq", "ls", "-j").out)) == 2
+        listed = run("dlq", "ls", "-j")
+        return listed.code == 0 and len(json.loads(listed.out)) == 2
 
     wait_for(noted, "both advisories are in the stream")
 
