@@ -12,6 +12,7 @@ FOUND = [
     ("published", 500003),  # a number with a space behind it
     ("published", 500024),  # what is filled in does not go together with what is asked for
     ("published", 500029),
+    ("strict", 7000003),  # a page of names behind their end
 ]
 """Cases whose answers were not the same once (case, seed)."""
 

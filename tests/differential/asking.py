@@ -13,6 +13,8 @@ Found = tuple[str, str, list[str]]
 MANY = "all of "
 """Before a subject that is answered with several messages."""
 WRONG_LAST_ID, UNAVAILABLE = 10070, 10008
+ENDS_NS = 5_000_000_000
+"""How long nobody may ask a consumer without a durable name."""
 WAITING = ".num_ack_pending:"
 """Counts what is gone, too, where a consumer has other filters by then: docs/differences.md."""
 FLOOR = ".ack_floor."
@@ -37,6 +39,22 @@ def moving_in(subject: str, body: Any) -> str:
     keep only what somebody wants lets go of all else before that or behind it, there."""
     begins = isinstance(body, dict) and body.get("retention") == "interest"
     return ".state." if begins and subject.startswith("STREAM.UPDATE.") else ""
+
+
+def beyond_all(subject: str, real: Any) -> str:
+    """Where the answer of a cluster is another one for a page behind the last one of a list."""
+    empty = ".LIST" in subject and isinstance(real, dict) and real.get("total") == 0
+    return ".total:" if empty and real.get("offset") else ""
+
+
+def made_durable(real: Any, ours: Any) -> bool:
+    """Whether a consumer got a durable name, and there goes all the same when nobody asks it:
+    docs/differences.md."""
+    if not isinstance(real, dict) or not isinstance(ours, dict):
+        return False
+    theirs, own = real.get("config", {}), ours.get("config", {})
+    ends = theirs.get("inactive_threshold") == ENDS_NS and "inactive_threshold" not in own
+    return ends and "durable_name" in own
 
 
 class Apart(Exception):
@@ -78,9 +96,12 @@ class Ask:
             raise Apart  # for a moment; what is asked for may happen all the same
         if not self.alone and error.get("err_code") == WRONG_LAST_ID and real == ours:
             raise Apart  # The stream there is stuck from here on: docs/differences.md.
+        if made_durable(real, ours):
+            raise Apart
         if plain and (another_mistake(real, ours) if self.alone else unanswered(real, ours)):
             return real
-        self._same(subject, shown, real, ours, "" if self.alone else moving_in(subject, body))
+        other = "" if self.alone else moving_in(subject, body) or beyond_all(subject, real)
+        self._same(subject, shown, real, ours, other)
         if "LEADER.STEPDOWN." in subject and real.get("success"):
             self._twins.settle("$JS.API." + subject.replace("LEADER.STEPDOWN", "INFO"))
         return real
@@ -142,9 +163,9 @@ class Ask:
     def _named(self, value: str) -> str:
         return value.replace("{n}", self._name).replace("{p}", self._name.lower())
 
-    def _same(self, subject: str, shown: str, real: Any, ours: Any, moving: str = "") -> Any:
+    def _same(self, subject: str, shown: str, real: Any, ours: Any, other: str = "") -> Any:
         lines = list(differences(real, ours))
-        lines = [line for line in lines if not moving or not line.startswith(moving)]
+        lines = [line for line in lines if not other or not line.startswith(other)]
         if not self._floors:
             lines = [line for line in lines if not line.startswith(FLOOR)]
         if not self._waiting:

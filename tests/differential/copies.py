@@ -44,6 +44,8 @@ def copied(random: Random, ask: Ask, name: str) -> None:
     origin |= _options(random, ask, ORIGINS)
     counting = {"allow_msg_counter": True} if random.random() < 0.25 else {}
     origin |= counting
+    if not ask.alone:
+        origin["num_replicas"] = 3
     if "error" in ask(f"STREAM.CREATE.{name}", origin):
         return
     _publish(random, ask, prefix, random.randint(3, 5), counting)
@@ -51,7 +53,7 @@ def copied(random: Random, ask: Ask, name: str) -> None:
     taken = {"name": name, **ask.filled(random.choice(TAKEN))}
     config |= {"mirror": taken} if random.random() < 0.4 else {"sources": [taken]}
     if not ask.alone:
-        origin["num_replicas"], config["num_replicas"] = 3, random.choice((1, 3))
+        config["num_replicas"] = random.choice((1, 3))
     if "error" in ask(f"STREAM.CREATE.{copy}", config):
         return
     for number in range(random.randint(1, 3)):

@@ -347,6 +347,8 @@ def _unused(value: dict[str, Any]) -> set[str]:
     delivered = value.get("delivered")
     if isinstance(delivered, dict) and not delivered["consumer_seq"]:  # of a consumer in memory
         unused.add("delivered")
+    if value.get("mirror"):
+        unused.add("duplicate_window")
     return unused
 
 

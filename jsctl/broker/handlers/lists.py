@@ -41,7 +41,8 @@ def names(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
     offset = _page(body.page.offset, len(found))
     page = ApiPaged(total=len(found), offset=offset, limit=NAMES_PER_PAGE)
     shown = tuple(found[offset : offset + NAMES_PER_PAGE])
-    response = StreamNamesResponse(head=head("stream_names"), page=page, streams=shown or None)
+    none = () if found and view.clustered else None
+    response = StreamNamesResponse(head=head("stream_names"), page=page, streams=shown or none)
     return Reply(dumps(response))
 
 
