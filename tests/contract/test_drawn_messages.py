@@ -13,6 +13,8 @@ FEW = range(1, 4)
 QUICK = ("batches", "published", "texts")
 """Cases in which nobody is silent for a while to show that this was all."""
 FOUND = [
+    ("archived", 25),  # an empty time to live
+    ("archived", 48),  # a time to live that is shorter than that of markers
     ("published", 600005),  # a stream that lets go of what nobody wants from now on
     ("pushed", 500031),  # an acknowledgement of before a reset
     ("pushed", 800011),  # a consumer of subjects that the stream does not have

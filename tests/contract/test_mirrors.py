@@ -87,6 +87,8 @@ REFUSED: list[tuple[Config, int]] = [
     ({"mirror": {**SOURCE, "external": {"api": "A.*", "deliver": "d"}}}, 10052),
     ({"mirror": {**SOURCE, "external": {"api": "A", "deliver": "d.*"}}}, 10024),
     ({"mirror_direct": True}, 10052),
+    ({"mirror": {**SOURCE, "filter_subject": "a b"}}, 10049),
+    ({"sources": [{**SOURCE, "filter_subject": "a..b"}]}, 10049),
     ({"sources": [{"name": "O.x"}]}, 10141),
     ({"sources": [SOURCE, SOURCE]}, 10140),
     ({"sources": [{**SOURCE, "filter_subject": "a", "subject_transforms": [TRANSFORM]}]}, 10144),

@@ -421,44 +421,6 @@ async def test_deleting_what_is_not_there(
 
 
 @pytest.mark.parametrize(
-    ("headers", "marked"),
-    [
-        ({"KV-Operation": "PURGE", "Nats-Rollup": "sub"}, False),
-        ({"KV-Operation": "DEL"}, True),
-        ({"Nats-Marker-Reason": "MaxAge"}, False),
-        ({"Nats-Marker-Reason": ""}, True),
-        ({"Other": "Nats-Marker-Reason KV-Operation: PURGE"}, True),
-    ],
-)
-async def test_what_says_that_its_subject_is_empty_leaves_no_marker(
-    client: Client, js: JetStreamContext, fresh: str, headers: Headers, marked: bool
-) -> None:
-    config = {
-        "name": fresh,
-        "subjects": [f"{fresh}.>"],
-        "allow_msg_ttl": True,
-        "subject_delete_marker_ttl": 60_000_000_000,
-        "max_msgs_per_subject": 1,
-    }
-    body = json.dumps(config).encode()
-    made = await client.request(f"$JS.API.STREAM.CREATE.{fresh}", body, timeout=WAIT_S)
-    assert "error" not in json.loads(made.data)
-    await answer(client, f"{fresh}.a", {"Nats-TTL": "1s", **headers})
-    await answer(client, f"{fresh}.later", {"Nats-TTL": "1s"})
-
-    async def has_marker(subject: str) -> bool:
-        try:
-            found = await js.get_last_msg(fresh, subject)
-        except NotFoundError:
-            return False
-        return (found.seq or 0) > 2 and "Nats-Marker-Reason" in (found.headers or {})
-
-    await eventually(lambda: has_marker(f"{fresh}.later"), "the marker of a plain message")
-    assert await has_marker(f"{fresh}.a") is marked
-    assert (await js.stream_info(fresh)).state.messages == 1 + marked
-
-
-@pytest.mark.parametrize(
     ("wrong", "said"),
     [
         ({"sealed": True}, "stream configuration for create can not be sealed"),

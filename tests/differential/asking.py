@@ -5,7 +5,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from tests.differential.twins import Headers, Twins, block_of, differences
+from tests.differential.backups import restore, take
+from tests.differential.twins import Headers, Twins, block_of, differences, plain, without
 from tests.differential.values import filled
 
 Found = tuple[str, str, list[str]]
@@ -124,6 +125,22 @@ class Ask:
         payload = json.dumps(body).encode()
         real, ours = self._twins.until(f"$JS.API.{subject}", payload, ready)
         return self._same(subject, payload.decode(), real, ours)
+
+    def exchanged(self, stream: str, *, no_consumers: bool) -> bool:
+        """Takes the stream from both servers, and gives each what the other one had; whether it is
+        there again."""
+        asked = {"no_consumers": no_consumers}
+        theirs, own = (take(side.client, stream, **asked) for side in self._twins.sides)
+        self._same(f"STREAM.SNAPSHOT.{stream}", str(asked), without(theirs[0]), without(own[0]))
+        if "error" in theirs[0]:
+            return False
+        gone = self._twins.ask(f"$JS.API.STREAM.DELETE.{stream}", b"")
+        self._same(f"STREAM.DELETE.{stream}", "", *gone)
+        real, ours = (
+            plain(restore(side.client, answer["config"], data))
+            for side, (answer, data) in zip(self._twins.sides, (own, theirs), strict=True)
+        )
+        return "error" not in self._same(f"STREAM.RESTORE.{stream}", "", real, ours)
 
     def acknowledge(self, place: int, body: bytes) -> Any:
         """Says `body` about a message that was delivered, the last one is at -1."""

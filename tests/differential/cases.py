@@ -5,6 +5,7 @@ from contextlib import suppress
 from random import Random
 from typing import Any
 
+from tests.differential.archives import archived
 from tests.differential.asking import Apart, Ask, Found
 from tests.differential.assets import (
     CONSUMER,
@@ -249,9 +250,11 @@ CASES = {
     "texts": texts,
     "strict": strict,
     "limited": limited,
+    "archived": archived,
 }
 IN_CLUSTERS = ("batches", "consumers", "operators", "others", "published", "streams")
 ABOUT_MESSAGES = (
-    *("batches", "copied", "delivered", "fast", "published", "pushed", "texts", "waiting"),
+    *("archived", "batches", "copied", "delivered", "fast", "published", "pushed"),
+    *("texts", "waiting"),
 )
 """What no request of the API asks for alone."""

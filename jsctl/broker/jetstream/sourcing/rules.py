@@ -43,6 +43,7 @@ def checked_upstreams(config: StreamConfig, lookup: Lookup, pedantic: bool) -> S
     _check_sources(config, lookup, subjects)
     _check_prefixes(config, subjects)
     _check_cycles(config, lookup)
+    _check_filters(config)
     return config
 
 
@@ -154,6 +155,17 @@ def _check_sources(config: StreamConfig, lookup: Lookup, subjects: list[str]) ->
             subjects += origin.subjects
             if 0 < config.max_msg_size < origin.max_msg_size:
                 raise api_error("JSSourceMaxMessageSizeTooBigErr")
+
+
+def _check_filters(config: StreamConfig) -> None:
+    """Last of all, as the real server looks at them when it makes the stream."""
+    named = [(config.mirror, "the mirror")] if config.mirror is not None else []
+    named += [(source, "the source:") for source in config.sources]
+    for upstream, what in named:
+        wanted = upstream.filter_subject
+        if wanted and not is_valid_subject(wanted.encode()):
+            text = f"subject filter '{wanted}' for {what} invalid subject"
+            raise api_error("JSStreamCreateErrF", err=text)
 
 
 def _upstreams(config: StreamConfig) -> Iterator[StreamSource]:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from itertools import repeat
 
+from jsctl.api.stream import StreamConfig
+from jsctl.api.times import SECOND_NS
 from jsctl.broker.jetstream.streams.batch_marks import Marks
 from jsctl.broker.jetstream.streams.checks import Taken
 from jsctl.broker.jetstream.streams.entries import (
@@ -20,9 +22,10 @@ from jsctl.broker.jetstream.streams.entries import (
 from jsctl.broker.jetstream.streams.in_flight import Batch, InFlight
 from jsctl.broker.jetstream.streams.positions import SourcePosition
 from jsctl.broker.jetstream.streams.pub_acks import Ack, Acks, PubAcks
-from jsctl.broker.jetstream.streams.publish_headers import MSG_ID, ROLLUP
+from jsctl.broker.jetstream.streams.publish_headers import MSG_ID, ROLLUP, TTL, parse_ttl
 from jsctl.broker.jetstream.streams.stream import Stream
-from jsctl.broker.protocol.headers import append, get
+from jsctl.broker.jetstream.streams.ttl import NEVER
+from jsctl.broker.protocol.headers import append, get, set_value
 from jsctl.broker.store.record import Publish, Row
 from jsctl.dataclass import dataclass
 
@@ -117,6 +120,8 @@ class Sequencer:
         self.next_seq = seq + 1
         payload = b"" if taken.skipped else taken.payload
         headers = _remembered(taken) if taken.skipped else taken.headers
+        if taken.flags & Flags.TTLS and not taken.skipped:
+            headers = _outliving_markers(self._stream.config, headers)
         building.rows.append((seq, time_ns, taken.subject, headers, payload))
         building.size += self._measure(len(taken.subject), len(headers), len(payload))
         building.flags |= taken.flags
@@ -237,6 +242,18 @@ class Sequencer:
         waiting = [batch for batch in self.in_flight.batches if not batch.index]
         for index, batch in enumerate(waiting, first_index):
             batch.index = index
+
+
+def _outliving_markers(config: StreamConfig, headers: bytes) -> bytes:
+    """Headers with a time to live that is not shorter than that of markers: else a marker of the
+    subject could still be there when this message is over, and no other one would tell of it."""
+    least_s = config.subject_delete_marker_ttl // SECOND_NS
+    if not least_s or config.max_msgs_per_subject == 1:
+        return headers
+    ttl_ns = parse_ttl(get(headers, TTL) or b"")
+    if ttl_ns is None or ttl_ns == NEVER or ttl_ns >= least_s * SECOND_NS:
+        return headers
+    return set_value(headers, TTL, b"%d" % least_s)
 
 
 def _remembered(taken: Taken) -> bytes:

@@ -10,6 +10,7 @@ from dataclasses import field
 from jsctl.api.codec import dumps
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.times import parse_time
+from jsctl.api.words import Retention
 from jsctl.backups.archive import (
     MAGIC,
     ConsumerEntry,
@@ -232,10 +233,9 @@ class RestoreBuild:
         stream, seq = self.stream, entry.sequence
         fields = nats_fields(entry.headers) if entry.headers else {}
         stream.last_msg_id = fields.get(MSG_ID, b"")
-        if stream.config.allow_msg_ttl and TTL in fields:
-            ttl_ns = parse_ttl(fields[TTL])
-            if ttl_ns is None:
-                raise BrokenStream(f"failed to parse message TTL of sequence {seq}")
+        # One that cannot be read, the empty one among them, is none: publishes could say so.
+        ttl_ns = parse_ttl(fields.get(TTL, b"")) if stream.config.allow_msg_ttl else None
+        if ttl_ns is not None:
             if ttl_ns != NEVER and entry.time_ns + ttl_ns <= self.now_ns:
                 return False
             stream.ttls.add(seq, entry.time_ns, ttl_ns)
@@ -258,6 +258,7 @@ class RestoreBuild:
         try:
             self._finish_parsing()
             self._flush()
+            self._check_interest()
             if self._chain is not None:
                 self.stream.chained.chain = self._chain.finish()
         except SyncFailed:
@@ -279,6 +280,16 @@ class RestoreBuild:
         if stream.schedules is not None:
             stream.schedules.scan = 1
         self.size_bytes = store.size_bytes
+
+    def _check_interest(self) -> None:
+        """Whether somebody wants the messages of a stream that lets go of all others."""
+        stream = self.stream
+        by_interest = stream.config.retention is Retention.INTEREST
+        if by_interest and not self.consumers and stream.store.messages:
+            raise BrokenStream(
+                "its retention is interest, and the archive has no consumers: nobody would want"
+                " its messages; restore it with retention limits"
+            )
 
     def _finish_parsing(self) -> None:
         if not self._is_over:
