@@ -175,6 +175,42 @@ async def test_limits_of_requests(
     assert await pull.run(**request) == ([], status)
 
 
+@pytest.mark.parametrize(
+    ("policy", "asked", "others_turn"),
+    [
+        ("pinned_client", {}, True),
+        ("overflow", {"min_pending": 1000}, True),
+        ("overflow", {"min_ack_pending": 1}, False),
+        ("overflow", {}, False),
+        ("prioritized", {"priority": 5}, False),
+    ],
+)
+async def test_only_whose_turn_it_is_learns_that_a_message_is_too_large(
+    client: Client,
+    js: JetStreamContext,
+    fresh: str,
+    policy: str,
+    asked: dict[str, int],
+    others_turn: bool,
+) -> None:
+    await js.add_stream(StreamConfig(name=fresh, subjects=[f"{fresh}.>"]))
+    groups = {"priority_groups": ["g"], "priority_policy": policy}
+    config = {"durable_name": "c", "ack_policy": "explicit", **groups}
+    body = json.dumps({"stream_name": fresh, "config": config}).encode()
+    await client.request(f"$JS.API.CONSUMER.DURABLE.CREATE.{fresh}.c", body, WAIT_S)
+    for _ in range(2):
+        await js.publish(f"{fresh}.a", b"x" * 300)
+    pull = await Puller.open(client, fresh, "c")
+    await pull.ask(batch=1, expires=5 * SECOND_NS, group="g")
+    assert len((await pull.next()).data) == 300
+    await pull.ask(batch=1, expires=SHORT_NS, max_bytes=60, group="g", **asked)
+    headers = (await pull.next()).headers or {}
+    told = (headers["Status"], headers["Description"])
+    assert told == (
+        ("408", "Request Timeout") if others_turn else ("409", "Message Size Exceeds MaxBytes")
+    )
+
+
 async def test_too_many_requests_wait(client: Client, js: JetStreamContext, fresh: str) -> None:
     await filled(js, fresh, 0, max_waiting=2)
     pull = await Puller.open(client, fresh, "c")
@@ -270,7 +306,7 @@ async def test_fetch_of_the_client_library(js: JetStreamContext, fresh: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("request_", "expected"),
+    ("asked", "expected"),
     [
         ({"idle_heartbeat": SHORT_NS}, [b"m1", b"m2", "404"]),
         ({}, [b"m1", b"m2", "408"]),
@@ -281,13 +317,13 @@ async def test_acks_that_are_waited_for_hold_a_request_until_its_heartbeat(
     client: Client,
     js: JetStreamContext,
     fresh: str,
-    request_: dict[str, Any],
+    asked: dict[str, Any],
     expected: list[bytes | str],
 ) -> None:
     await filled(js, fresh, 4, max_ack_pending=2)
     pull = await Puller.open(client, fresh, "c")
     started = time.monotonic()
-    await pull.ask(**{"batch": 4, "no_wait": True, "expires": 5 * SHORT_NS, **request_})
+    await pull.ask(**{"batch": 4, "no_wait": True, "expires": 5 * SHORT_NS, **asked})
     found = [status_of(one) or one.data for one in await pull.take(len(expected))]
     if expected[2] == "100":
         found = [*dict.fromkeys(found)]

@@ -306,12 +306,13 @@ class PullDispatcher:
         passed = 0
         while queue.requests and passed < len(queue.requests):
             request = queue.requests[0]
-            ended = self._unfit(request, size, now_ns)
+            pins = self._pins(request)
+            ended = _expired(request, now_ns) or (_too_small(request, size) if pins else b"")
             if ended:
                 out.append(_say(request.reply, ended))
                 queue.drop()
                 continue
-            if self._pins(request) and not self._listens(request, listening):
+            if pins and not self._listens(request, listening):
                 queue.drop()
                 continue
             verdict = self._judge_pin(request, now_ns, out)
@@ -323,8 +324,12 @@ class PullDispatcher:
                 queue.cycle()
                 passed += 1
                 continue
-            if verdict is _Verdict.SERVE and self._listens(request, listening):
-                return request
+            if verdict is _Verdict.SERVE:
+                # Only whose turn it is learns that the message is too large.
+                if small := _too_small(request, size):
+                    out.append(_say(request.reply, small))
+                elif self._listens(request, listening):
+                    return request
             queue.drop()
         return None
 
@@ -333,13 +338,6 @@ class PullDispatcher:
         if known is None:
             known = listening[request.reply] = self._has_interest(request.reply)
         return known
-
-    def _unfit(self, request: PullRequest, size: int, now_ns: int) -> bytes:
-        if request.limited and size > request.bytes_left:
-            return pending_status(409, "Message Size Exceeds MaxBytes", request)
-        if request.expires_ns and now_ns >= request.expires_ns:
-            return pending_status(408, "Request Timeout", request)
-        return b""
 
     def _pins(self, request: PullRequest) -> bool:
         """Whether a request would be pinned: who is gone would keep all others waiting."""
@@ -398,6 +396,18 @@ class PullDispatcher:
     def close(self, text: str, *, pending: bool = False) -> list[OutgoingMessage]:
         """End all requests with a 409."""
         return [_say(*one) for one in self.queue.close(text, pending=pending)]
+
+
+def _expired(request: PullRequest, now_ns: int) -> bytes:
+    if request.expires_ns and now_ns >= request.expires_ns:
+        return pending_status(408, "Request Timeout", request)
+    return b""
+
+
+def _too_small(request: PullRequest, size: int) -> bytes:
+    if request.limited and size > request.bytes_left:
+        return pending_status(409, "Message Size Exceeds MaxBytes", request)
+    return b""
 
 
 def _size_of_some(items: Sequence[Item], place: int, step: int) -> int:
