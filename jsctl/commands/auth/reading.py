@@ -20,7 +20,7 @@ def existing(name: str) -> Path:
 def read_key_file(name: str) -> str:
     """The first line of a file that is a key. Raises JsctlError."""
     for line in read_bytes(Path(name)).split(b"\n"):
-        text = line.decode("ascii", "replace")
+        text = line.decode("ascii", "replace").rstrip("\r")
         if is_encoded(text):
             return text
     raise JsctlError(f"could not find a valid key in {name}")

@@ -9,8 +9,8 @@ from jsctl.auth.claims import UserScope
 from jsctl.auth.entities import AccountEntity, Issuer, OperatorEntity, UserEntity
 from jsctl.auth.store import Store
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import NeedsConfirmation, NotFound
-from jsctl.files import make_folder, write_whole
+from jsctl.errors import JsctlError, NeedsConfirmation, NotFound
+from jsctl.files import make_folder, read_text, write_whole
 
 SELECTED = "select_operator"
 
@@ -147,22 +147,28 @@ def _settings_path(call: Call) -> Path:
     return (Path(home) if home else Path.home() / ".config") / "nats" / "cli" / "config.json"
 
 
-def _settings(call: Call) -> dict[str, object]:
+def _settings(path: Path) -> dict[str, object]:
+    """What the file of settings says, nothing if it is not there. Raises JsctlError."""
     try:
-        document = json.loads(_settings_path(call).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return document if isinstance(document, dict) else {}
+        document = json.loads(read_text(path)) if path.exists() else {}
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise JsctlError(f"could not parse configuration file: {path} is not a JSON object")
+    return document
 
 
 def selected_operator(call: Call) -> str:
     """The operator that `auth operator select` chose; empty if none."""
-    return str(_settings(call).get(SELECTED) or "")
+    try:
+        return str(_settings(_settings_path(call)).get(SELECTED) or "")
+    except (JsctlError, OSError):  # as if there were none; `select` tells what is wrong
+        return ""
 
 
 def select_operator(call: Call, name: str) -> None:
     """Remembers an operator as the default one."""
     path = _settings_path(call)
     make_folder(path.parent)
-    document = {**_settings(call), SELECTED: name}
+    document = {**_settings(path), SELECTED: name}
     write_whole(path, json.dumps(document, separators=(",", ":")))
