@@ -45,14 +45,8 @@ def _one(call: Call, nats: Account) -> Mappings:
     before = nats.mappings.get(source, ())
     if any(one.subject == target for one in before):
         raise Conflict(f"mapping {source} -> {target} already exists")
-    return {source: (*before, WeightedMapping(target, _weight(call), call.text("cluster")))}
-
-
-def _weight(call: Call) -> int:
-    text = call.text("weight")
-    if not text.isascii() or not text.isdigit() or int(text) > WEIGHT_MAX:
-        raise UsageError(f"the weight is a percentage from 0 to 100, got '{text}'")
-    return int(text)
+    one = WeightedMapping(target, call.unsigned("weight"), call.text("cluster"))
+    return {source: (*before, one)}
 
 
 def _configured(path: Path) -> Mappings:
@@ -66,29 +60,44 @@ def _configured(path: Path) -> Mappings:
     what = f"unable to load config file: {path} is not a list of targets for each subject"
     if not isinstance(document, dict):
         raise UsageError(what)
+    if not all(isinstance(targets, list) for targets in document.values()):
+        raise UsageError(what)
     try:
         return {
             str(source): tuple(_target(one) for one in targets)
             for source, targets in document.items()
         }
-    except (AttributeError, TypeError, KeyError, ValueError) as error:
+    except ValueError as error:
         raise UsageError(f"{what}: {error}") from None
 
 
-def _target(one: Mapping[str, object]) -> WeightedMapping:
+def _target(one: object) -> WeightedMapping:
+    """One of a list. Raises ValueError, which repeats nothing of a document that may be huge."""
+    if not isinstance(one, dict):
+        raise ValueError("a target has to be a subject with a weight")
     found = {str(key).lower(): value for key, value in one.items()}
+    subject, cluster = found.get("subject", ""), found.get("cluster") or ""
     weight = found.get("weight", 0)
-    if not isinstance(weight, int):
-        raise TypeError(f"weight {weight!r} is no number")
-    return WeightedMapping(str(found["subject"]), weight, str(found.get("cluster") or ""))
+    if not isinstance(subject, str | int) or not isinstance(cluster, str | int):
+        raise ValueError("a subject or a cluster is no text")
+    if type(weight) is not int or not 0 <= weight <= WEIGHT_MAX:
+        raise ValueError(f"the weight for {subject} is no percentage from 0 to {WEIGHT_MAX}")
+    return WeightedMapping(str(subject), weight, str(cluster))
 
 
 def _show(call: Call, mappings: Mappings) -> None:
     if call.as_json:
-        call.output.json({source: list(targets) for source, targets in mappings.items()})
+        call.output.json(
+            {source: [_document(one) for one in targets] for source, targets in mappings.items()}
+        )
         return
     call.output.details(mappings_screen(mappings))
     call.output.print()
+
+
+def _document(one: WeightedMapping) -> dict[str, object]:
+    """As `nats` prints it, which is not as claims have it."""
+    return {"Subject": one.subject, "Weight": one.weight, "Cluster": one.cluster}
 
 
 def _picked(call: Call, known: list[str], question: str) -> str:
