@@ -88,7 +88,7 @@ def rules_issues(rules: UserPermissionLimits) -> Iterator[Issue]:
             elif not _parses(lambda text: datetime.strptime(text, "%H:%M:%S"), text):
                 yield Issue(f'{name} in time range is invalid "{text}"')
     zone = rules.limits.times_location
-    if zone and not _parses(ZoneInfo, zone):
+    if zone not in ("", "Local") and not _parses(ZoneInfo, zone):
         yield Issue(f"could not parse iana time zone by name: unknown time zone {zone}")
 
 
