@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from jsctl.auth.keys import KeyPair, KeyProblem, from_public, from_seed, is_encoded
-from jsctl.errors import JsctlError, NotFound
+from jsctl.auth.urls import UrlProblem, parse_url
+from jsctl.errors import JsctlError, NotFound, UsageError
 from jsctl.files import read_bytes
 
 
@@ -15,6 +16,14 @@ def existing(name: str) -> Path:
     if path.is_dir():
         raise NotFound(f"'{name}' is a directory")
     return path
+
+
+def read_url(text: str) -> str:
+    """A URL of the command line in its normal form. Raises UsageError."""
+    try:
+        return str(parse_url(text))
+    except UrlProblem as problem:
+        raise UsageError(f'invalid URL: parse "{text}": {problem}') from None
 
 
 def read_key_file(name: str) -> str:
