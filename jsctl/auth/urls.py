@@ -120,12 +120,12 @@ def _host(scheme: str, host: str) -> str:
     bad = _BAD_IN_HOST.search(host)
     if bad:
         raise UrlProblem(f'invalid character "{bad[0]}" in host name')
-    return unquote_to_bytes(host).decode("utf-8", "replace")
+    return _unquoted(host).decode("utf-8", "replace")
 
 
 def _address(name: str) -> str:
     _check_escapes(name)
-    address = unquote_to_bytes(name).decode("utf-8", "replace")
+    address = _unquoted(name).decode("utf-8", "replace")
     try:
         IPv6Address(address)
     except ValueError:
@@ -148,4 +148,9 @@ def _escaped(text: str, *, more: str = "", safe: str = "") -> str:
     """As it stands if nothing in it has to be escaped, else all but what is safe."""
     if _WRITTEN.fullmatch(text.translate({ord(letter): None for letter in more})):
         return text
-    return quote(unquote_to_bytes(text), safe=_SAFE + safe)
+    return quote(_unquoted(text), safe=_SAFE + safe)
+
+
+def _unquoted(text: str) -> bytes:
+    """What the escapes mean. Bytes of the command line that are no text stay what they are."""
+    return unquote_to_bytes(text.encode("utf-8", "surrogateescape"))
