@@ -8,6 +8,7 @@ from jsctl.commands.auth.selecting import Auth, now_s
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Conflict, NotFound
 from jsctl.files import write_whole
+from jsctl.render.table import safe
 
 SECOND_NS = 1_000_000_000
 
@@ -22,7 +23,7 @@ def credential(call: Call) -> None:
     _, account = auth.account()
     user = auth.user(account, "user not found")
     write_credential(auth.issuer, account, user, path, expire_ns=call.duration("expire"))
-    call.output.print(f"Wrote credential for {user.claims.head.name} to {path}")
+    call.output.print(f"Wrote credential for {safe(user.claims.head.name)} to {path}")
 
 
 def check_free(path: Path, *, force: bool) -> None:

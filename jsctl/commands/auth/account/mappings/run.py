@@ -8,7 +8,7 @@ from jsctl.auth.check_trade import mapping_issues
 from jsctl.auth.claims import WEIGHT_MAX, Account, WeightedMapping
 from jsctl.commands.auth.asking import ask_text
 from jsctl.commands.auth.reading import existing
-from jsctl.commands.auth.selecting import Auth
+from jsctl.commands.auth.selecting import Auth, known_names
 from jsctl.commands.toolkit.content.yaml_problems import yaml_problem
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Conflict, JsctlError, NotFound, UsageError
@@ -105,7 +105,7 @@ def _picked(call: Call, known: list[str], question: str) -> str:
     if not source:
         return call.prompts.choose(question, known)
     if source not in known:
-        raise NotFound(f'there is no mapping of "{source}"', hints=(f"known: {', '.join(known)}",))
+        raise NotFound(f'there is no mapping of "{source}"', hints=known_names(source, known))
     return source
 
 
