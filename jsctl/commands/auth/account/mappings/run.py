@@ -53,13 +53,17 @@ def _configured(path: Path) -> Mappings:
     """Mappings of a file: a list of `subject`, `weight` and `cluster` for each source."""
     import yaml
 
+    text = read_text(path)
     try:
-        document = yaml.safe_load(read_text(path))
+        document, root = yaml.safe_load(text), yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError) as error:
         raise UsageError(f"unable to load config file: {path}: {yaml_problem(error)}") from None
     what = f"unable to load config file: {path} is not a list of targets for each subject"
     if not isinstance(document, dict):
         raise UsageError(what)
+    keys = [str(key.value) for key, _ in root.value] if root else []
+    if len(set(keys)) < len(keys):
+        raise UsageError(f"unable to load config file: {path} names a subject twice")
     if not all(isinstance(targets, list) for targets in document.values()):
         raise UsageError(what)
     try:
@@ -76,7 +80,7 @@ def _target(one: object) -> WeightedMapping:
     if not isinstance(one, dict):
         raise ValueError("a target has to be a subject with a weight")
     found = {str(key).lower(): value for key, value in one.items()}
-    subject, cluster = found.get("subject", ""), found.get("cluster") or ""
+    subject, cluster = (found.get(name, "") for name in ("subject", "cluster"))
     weight = found.get("weight", 0)
     if not isinstance(subject, str | int) or not isinstance(cluster, str | int):
         raise ValueError("a subject or a cluster is no text")
