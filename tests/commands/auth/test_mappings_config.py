@@ -32,7 +32,7 @@ def account(cli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def test_a_file_is_taken_as_a_whole(account: Run, cli: Run) -> None:
-    text = "a:\n- subject: b\n  weight: 60\n- {Subject: 5, Cluster: east}\nc: []\n"
+    text = "a:\n- subject: b\n  weight: 60\n- {Subject: 5, Cluster: east, weight: }\nc: []\n"
     assert account(text).code == 0
     shown = json.loads(cli("auth", "account", "mappings", "info", "A", "a", "-j").out)
     assert shown == {

@@ -79,7 +79,7 @@ def _target(one: object) -> WeightedMapping:
     """One of a list. Raises ValueError, which repeats nothing of a document that may be huge."""
     if not isinstance(one, dict):
         raise ValueError("a target has to be a subject with a weight")
-    found = {str(key).lower(): value for key, value in one.items()}
+    found = {str(key).lower(): value for key, value in one.items() if value is not None}
     subject, cluster = (found.get(name, "") for name in ("subject", "cluster"))
     weight = found.get("weight", 0)
     if not isinstance(subject, str | int) or not isinstance(cluster, str | int):
