@@ -44,7 +44,7 @@ def check_name(name: str, what: str) -> str:
     name = name.strip()
     bad = not name or name in (".", "..") or set(name) & set("/\\\0") or not name.isprintable()
     if bad or len(name.encode()) > NAME_BYTES_MAX:
-        raise JsctlError(f"invalid {what} name {name!r}: it is a file's name in the store")
+        raise JsctlError(f"invalid {what} name {name!r}: names are those of files in the store")
     return name
 
 

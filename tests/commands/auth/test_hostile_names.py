@@ -76,3 +76,35 @@ def test_control_characters_are_made_visible(
         done = cli(*line.split())
         assert not set("\x1b\x07\r\u202e") & set(done.out + done.err), line
         assert "Traceback" not in done.err, line
+
+
+@pytest.mark.parametrize(
+    "name", ["../x", "/x", "..", ".", "a/b", "a\\b", "a\nb", "\x1b[31m", " ", "x" * 201]
+)
+@pytest.mark.parametrize(
+    "line",
+    [
+        "auth operator add {}",
+        "auth operator restore {} {backup}",
+        "auth account add {} --defaults",
+        "auth user add {} A --defaults",
+    ],
+)
+def test_nothing_is_written_for_a_name_that_is_no_files(
+    cli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, name: str
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "inner" / "data"))
+    backup = tmp_path / "backup"
+    for made in (
+        "auth operator add OP",
+        "auth account add A --defaults",
+        f"auth operator backup OP {backup}",
+    ):
+        assert cli(*made.split()).code == 0
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    words = [name if word == "{}" else word.format(backup=backup) for word in line.split()]
+    done = cli(*words)
+    assert (done.code, "name" in done.err) == (1, True)
+    assert done.err.count("\n") == 1
+    after = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert after == before
