@@ -1,5 +1,6 @@
 """Files that are whole or not there, and secrets that only their owner may read."""
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -45,6 +46,8 @@ def drafted(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
         with path.open("wb") as device:
             yield device
         return
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     draft = draft_of(target)
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -63,7 +66,7 @@ def drafted(path: Path, mode: int | None = None) -> Iterator[BinaryIO]:
 
 def draft_of(target: Path) -> Path:
     """Where a file is written that is to stand there."""
-    return target.with_name(f".{target.name}.{os.getpid()}.new")
+    return target.parent / f".{target.name}.{os.getpid()}.new"
 
 
 def file_at(path: Path) -> Path | None:

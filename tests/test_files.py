@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from jsctl.errors import JsctlError
 from jsctl.files import file_at, write_whole
 
 
@@ -50,3 +51,12 @@ def test_standard_output_is_a_device_where_it_leads_into_a_file(tmp_path: Path) 
     with (tmp_path / "log").open("w") as log:
         assert file_at(Path(f"/proc/self/fd/{log.fileno()}")) is None
     assert file_at(Path("/dev/no such thing")) is not None
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "/", "folder"])
+def test_a_folder_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(JsctlError, match="is a directory"):
+        write_whole(Path(name), "text")
+    assert list(tmp_path.rglob("*")) == [tmp_path / "folder"]

@@ -9,7 +9,6 @@ from jsctl.auth.check_subjects import (
     Issue,
     has_wildcards,
     info_issues,
-    parsed_url,
     permissions_issues,
     rules_issues,
     subject_issues,
@@ -37,6 +36,7 @@ from jsctl.auth.claims import (
 )
 from jsctl.auth.keys import KeyKind, kind_of
 from jsctl.auth.token import Claims
+from jsctl.auth.urls import UrlProblem, parse_url
 
 
 def issues_of(claims: Claims[Body], now_s: int) -> list[Issue]:
@@ -72,11 +72,11 @@ def _times(head: Head, now_s: int) -> Iterator[Issue]:
 def _operator(operator: Operator) -> Iterator[Issue]:
     url = operator.account_server_url
     if url:
-        parsed = parsed_url(url)
-        if parsed is None:
-            yield Issue(f"error parsing account server url: {url}")
-        elif not parsed.scheme:
-            yield Issue(f'account server url "{url}" requires a protocol')
+        try:
+            if not parse_url(url).scheme:
+                yield Issue(f'account server url "{url}" requires a protocol')
+        except UrlProblem as error:
+            yield Issue(f'error parsing account server url: parse "{url}": {error}')
     for url in operator.operator_service_urls:
         problem = service_url_problem(url)
         if problem:
@@ -95,15 +95,16 @@ def service_url_problem(url: str) -> str:
     """Why an operator cannot name this URL; empty if it can."""
     if not url:
         return ""
-    parsed = parsed_url(url)
     named = f'operator service url "{url}"'
-    if parsed is None:
-        return f"error parsing {named}"
-    if "@" in parsed.netloc:
+    try:
+        parsed = parse_url(url)
+    except UrlProblem as error:
+        return f'error parsing {named}: parse "{url}": {error}'
+    if parsed.user is not None:
         return f"{named} - credentials are not supported"
     if parsed.path:
         return f"{named} - paths are not supported"
-    if parsed.scheme.lower() not in ("nats", "tls", "ws", "wss"):
+    if parsed.scheme not in ("nats", "tls", "ws", "wss"):
         return f"{named} - protocol not supported (only 'nats', 'tls', 'ws', 'wss' only)"
     return ""
 

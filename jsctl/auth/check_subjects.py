@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from ipaddress import ip_network
-from urllib.parse import SplitResult, urlsplit
 from zoneinfo import ZoneInfo
 
 from jsctl.auth.claims import Permission, Permissions, UserPermissionLimits
+from jsctl.auth.urls import UrlProblem, parse_url
 from jsctl.dataclass import dataclass
 
 INFO_LENGTH_MAX = 8 * 1024
@@ -88,7 +88,7 @@ def rules_issues(rules: UserPermissionLimits) -> Iterator[Issue]:
             elif not _parses(lambda text: datetime.strptime(text, "%H:%M:%S"), text):
                 yield Issue(f'{name} in time range is invalid "{text}"')
     zone = rules.limits.times_location
-    if zone and not _parses(ZoneInfo, zone):
+    if zone not in ("", "Local") and not _parses(ZoneInfo, zone):
         yield Issue(f"could not parse iana time zone by name: unknown time zone {zone}")
 
 
@@ -108,14 +108,10 @@ def info_issues(description: str, url: str) -> Iterator[Issue]:
         return
     if len(url) > INFO_LENGTH_MAX:
         yield Issue("Info URL is too long")
-    parsed = parsed_url(url)
-    if parsed is None or not parsed.hostname or not parsed.scheme:
-        yield Issue("error parsing info url: no hostname or scheme")
-
-
-def parsed_url(text: str) -> SplitResult | None:
-    """The parts of a URL; None for what is none."""
     try:
-        return urlsplit(text)
-    except ValueError:
-        return None
+        parsed = parse_url(url)
+    except UrlProblem as problem:
+        yield Issue(f'error parsing info url: parse "{url}": {problem}')
+        return
+    if not parsed.hostname or not parsed.scheme:
+        yield Issue("error parsing info url: no hostname or scheme")

@@ -209,7 +209,7 @@ def _renaming(subject: str, source: str) -> Iterator[Issue]:
 
 def _is_reference(token: str) -> bool:
     digits = token[1:]
-    return token.startswith("$") and digits.isascii() and digits.isdigit() and len(digits) < 10
+    return token.startswith("$") and digits.isascii() and digits.isdigit() and len(digits) < 19
 
 
 def _unreferenced(subject: str) -> str:

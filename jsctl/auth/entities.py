@@ -242,8 +242,13 @@ def with_tags(
         if not tag.strip():
             raise JsctlError("string cannot be empty")
     found = list(tags)
-    for tag in (word.strip().lower() for word in add):
+    for tag in map(_tag, add):
         if tag not in found:
             found.append(tag)
-    leaving = {word.strip().lower() for word in gone}
+    leaving = {_tag(word) for word in gone}
     return tuple(tag for tag in found if tag not in leaving)
+
+
+def _tag(word: str) -> str:
+    """Letter by letter, as Go does it: a letter stays one, wherever it stands."""
+    return "".join(letter.lower()[:1] for letter in word.strip())

@@ -117,7 +117,7 @@ def generate(kind: KeyKind, entropy: Callable[[int], bytes] = os.urandom) -> Key
     """A new pair from as many bytes of chance as a key has. Raises KeyProblem for too few."""
     raw = entropy(KEY_BYTES)
     if len(raw) != KEY_BYTES:
-        raise KeyProblem("unexpected EOF")
+        raise KeyProblem("unexpected EOF" if raw else "EOF")
     head = bytes((SEED_MARK | kind >> 5, (kind & 31) << 3))
     return from_seed(_text(head + raw))
 

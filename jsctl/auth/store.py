@@ -22,7 +22,7 @@ from jsctl.auth.claims import Account, Body, Operator, User
 from jsctl.auth.entities import AccountEntity, OperatorEntity, UserEntity
 from jsctl.auth.keys import KeyPair, KeyProblem, from_public, from_seed
 from jsctl.auth.token import Claims, TokenProblem, read_as
-from jsctl.errors import JsctlError
+from jsctl.errors import JsctlError, sentence_of
 from jsctl.files import make_folder, read_text, write_whole
 
 MARK = ".nsc"
@@ -44,7 +44,7 @@ def check_name(name: str, what: str) -> str:
     name = name.strip()
     bad = not name or name in (".", "..") or set(name) & set("/\\\0") or not name.isprintable()
     if bad or len(name.encode()) > NAME_BYTES_MAX:
-        raise JsctlError(f"invalid {what} name {name!r}: it is a file's name in the store")
+        raise JsctlError(f"invalid {what} name {name!r}: names are those of files in the store")
     return name
 
 
@@ -111,7 +111,7 @@ class Store:
         """With its seed, if that is in the store. Raises JsctlError for a seed of another key."""
         pair = from_public(public)
         path = self.key_path(public)
-        if not path.is_file():
+        if not path.exists():
             return pair
         try:
             found = from_seed(read_text(path).strip())
@@ -128,6 +128,8 @@ class Store:
     def save(self, operator: OperatorEntity) -> None:
         """Writes what was changed. Raises JsctlError; what was there is still there then."""
         folder = self.stores / check_name(operator.name, "operator")
+        if not operator.stored and _entries(folder):
+            raise JsctlError(f'operator "{operator.name}" already exists in {self.stores}')
         for pair in operator.added_keys:
             self._store_key(pair)
         if not operator.stored:
@@ -158,8 +160,6 @@ class Store:
 
     def _create(self, operator: OperatorEntity, folder: Path) -> None:
         """The folder of a new operator, made beside the stores and moved there whole."""
-        if folder.is_dir() and any(folder.iterdir()):
-            raise JsctlError(f'operator "{operator.name}" already exists in {self.stores}')
         make_folder(self.stores)
         draft = self.stores.parent / f".{operator.name}.{os.getpid()}.new"
         try:
@@ -199,10 +199,10 @@ def _entries(folder: Path) -> list[Path]:
     """What is in a folder, sorted; nothing where there is none."""
     try:
         found = sorted(folder.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return []
     except OSError as error:
-        raise JsctlError(f"cannot read {folder}: {error.strerror}") from None
+        raise JsctlError(sentence_of(error, folder)) from None
     if len(found) > ENTRIES_MAX:
         raise JsctlError(f"{folder} has more than {ENTRIES_MAX} entries")
     return found

@@ -78,6 +78,14 @@ def moment_ns(time_ns: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time_ns // SECOND_NS))
 
 
+def moment_s(seconds: int) -> str:
+    """Seconds of the Unix epoch as local time; as they stand where no calendar has that day."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    except (OverflowError, OSError, ValueError):
+        return f"{seconds}s"
+
+
 def go_moment(text: str) -> str:
     """An API time as Go prints times to programmers: `2006-01-02 15:04:05.5 +0000 UTC`."""
     return go_moment_ns(parse_time(text))

@@ -1,5 +1,6 @@
 """The store of operators: what is read back is what was written, and damage is told."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,34 @@ def test_a_seed_of_somebody_else_is_told(store: Store) -> None:
     store.key_path(operator.subject).write_text(other.seed)
     with pytest.raises(JsctlError, match=other.public):
         store.load()
+
+
+@pytest.mark.parametrize("place", ["stores", "stores/OP/accounts", "stores/OP/accounts/APP/users"])
+def test_a_file_where_a_folder_should_be_is_told(store: Store, place: str) -> None:
+    store.save(made(Issuer(lambda: NOW_S)))
+    path = store.stores.parent / place
+    shutil.rmtree(path)
+    path.touch()
+    with pytest.raises(JsctlError, match=f"open {path}: not a directory"):
+        store.load()
+
+
+def test_a_folder_where_a_seed_should_be_is_told(store: Store) -> None:
+    operator = made(Issuer(lambda: NOW_S))
+    store.save(operator)
+    path = store.key_path(operator.subject)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(JsctlError, match="is a directory"):
+        store.load()
+
+
+def test_no_key_is_left_of_an_operator_that_has_no_place(store: Store) -> None:
+    operator = made(Issuer(lambda: NOW_S))
+    (store.stores / "OP" / "something").mkdir(parents=True)
+    with pytest.raises(JsctlError, match='operator "OP" already exists'):
+        store.save(operator)
+    assert not store.keys.exists()
 
 
 def test_what_was_never_finished_is_passed_over(store: Store) -> None:

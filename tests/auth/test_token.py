@@ -91,6 +91,7 @@ def test_the_first_version_is_read_with_the_fields_where_they_are_now() -> None:
         (lambda token: "!" + token, "illegal base64 data at input byte 0"),
         (lambda token: "x" * 2_000_000, "token too large"),
         (lambda token: "", "expected 3 chunks"),
+        (lambda token: token.rpartition(".")[0] + ".A", "illegal base64 data at input byte 0"),
     ],
 )
 def test_what_is_no_jwt_is_told(change: object, told: str) -> None:
@@ -105,8 +106,12 @@ def test_what_is_no_jwt_is_told(change: object, told: str) -> None:
     [
         ({"nats": {"type": "operator", "version": 3}}, "newer version"),
         ({"nats": {"type": "cluster", "version": 2}}, "ClusterClaims are not supported"),
-        ({"nats": {"type": "other", "version": 2}}, "unsupported JWT claim type"),
+        ({"nats": {"type": "other", "version": 2}}, "claim failed V1 signature verification"),
         ({"nats": []}, "not an object"),
+        ({"nats": {"type": "operator", "version": "x"}}, "is not a number"),
+        ({"iat": "x", "nats": {"type": "operator", "version": 2}}, "unexpected shape of iat"),
+        ({"nats": {"type": "account", "version": 2, "signing_keys": [5]}}, "of signing_keys"),
+        ({"nats": {"type": "account", "version": 2, "signing_keys": [{"key": {}}]}}, "of key"),
         ({"nats": {"type": "operator", "version": 2, "signing_keys": 5}}, "unexpected shape"),
         ({"nats": {"type": "user", "version": 2}}, "unable to validate expected prefixes"),
     ],
@@ -115,6 +120,14 @@ def test_claims_that_nobody_should_believe(document: dict[str, object], told: st
     head = {"sub": OPERATOR.public, "iss": OPERATOR.public}
     with pytest.raises(TokenProblem, match=told):
         read(forged({**head, **document}, OPERATOR))
+
+
+@pytest.mark.parametrize(("nats", "kind"), [({}, ""), ({"type": "other"}, "other")])
+def test_a_kind_that_is_none_is_told_when_it_is_signed(nats: object, kind: str) -> None:
+    first, second, _ = forged({"iss": OPERATOR.public, "nats": nats}, OPERATOR).split(".")
+    signature = base64.urlsafe_b64encode(OPERATOR.sign(second.encode())).rstrip(b"=").decode()
+    with pytest.raises(TokenProblem, match=f'unsupported JWT claim type "{kind}"'):
+        read(f"{first}.{second}.{signature}")
 
 
 def test_other_algorithms_are_not_believed() -> None:

@@ -78,6 +78,8 @@ def test_the_rest() -> None:
     assert humanize.joined(["a", 1]) == "a, 1"
     assert humanize.moment(ZERO_TIME) == "0001-01-01 00:00:00"
     assert humanize.moment("2026-11-21T08:17:01Z").startswith("2026-11-2")
+    assert humanize.moment_s(1_700_000_000).startswith("2023-11-1")
+    assert humanize.moment_s(2**63 - 1) == "9223372036854775807s"
     assert humanize.since("2026-11-21T08:17:01Z", "2026-11-21T08:17:02.5Z") == "1.50s"
     assert humanize.since(ZERO_TIME, "2026-11-21T08:17:02Z") == "never"
 

@@ -95,16 +95,21 @@ def as_answer(result: "Result | Answer", home: Path) -> Answer:
 
 
 def beside(
-    lines: Sequence[str], cli: Callable[..., "Result"], tmp_path: Path, patch: pytest.MonkeyPatch
+    lines: Sequence[str],
+    cli: Callable[..., "Result"],
+    tmp_path: Path,
+    patch: pytest.MonkeyPatch,
+    prepare: Callable[[Path], None] = lambda _files: None,
 ) -> list[tuple[str, Answer, Answer]]:
     """Each line to each of the programs, which have homes and files of their own.
 
-    `{files}` in a line is a folder of the program's own.
+    `{files}` in a line is a folder of the program's own, into which `prepare` puts files before.
     """
     pairs: list[tuple[str, Answer, Answer]] = []
     homes = {name: tmp_path / name for name in ("nats", "jsctl")}
     for home in homes.values():
         (home / "files").mkdir(parents=True)
+        prepare(home / "files")
     for line in lines:
         answers: list[Answer] = []
         for name, home in homes.items():

@@ -1,6 +1,6 @@
 """Questions of the `auth` commands, and what they say where nobody can be asked."""
 
-from jsctl.commands.toolkit.grammar.values import parse_size
+from jsctl.commands.toolkit.grammar.values import parse_size, parse_whole
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.prompts import NO_TERMINAL_CONFIRM
 from jsctl.errors import NeedsConfirmation
@@ -20,7 +20,7 @@ def ask_text(call: Call, question: str, help_text: str) -> str:
 def ask_number(call: Call, question: str, default: str, help_text: str) -> int:
     """A whole number."""
     _check(call)
-    return call.prompts.ask(question, default=default, check=int, help_text=help_text)
+    return call.prompts.ask(question, default=default, check=parse_whole, help_text=help_text)
 
 
 def ask_bytes(call: Call, question: str, default: str, help_text: str, missing: str) -> int:

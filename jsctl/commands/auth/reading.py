@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from jsctl.auth.keys import KeyPair, KeyProblem, from_public, from_seed, is_encoded
-from jsctl.errors import JsctlError, NotFound
+from jsctl.auth.urls import UrlProblem, parse_url
+from jsctl.errors import JsctlError, NotFound, UsageError
 from jsctl.files import read_bytes
 
 
@@ -17,10 +18,18 @@ def existing(name: str) -> Path:
     return path
 
 
+def read_url(text: str) -> str:
+    """A URL of the command line in its normal form. Raises UsageError."""
+    try:
+        return str(parse_url(text))
+    except UrlProblem as problem:
+        raise UsageError(f'invalid URL: parse "{text}": {problem}') from None
+
+
 def read_key_file(name: str) -> str:
     """The first line of a file that is a key. Raises JsctlError."""
     for line in read_bytes(Path(name)).split(b"\n"):
-        text = line.decode("ascii", "replace")
+        text = line.decode("ascii", "replace").rstrip("\r")
         if is_encoded(text):
             return text
     raise JsctlError(f"could not find a valid key in {name}")

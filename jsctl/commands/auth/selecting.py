@@ -9,8 +9,9 @@ from jsctl.auth.claims import UserScope
 from jsctl.auth.entities import AccountEntity, Issuer, OperatorEntity, UserEntity
 from jsctl.auth.store import Store
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import NeedsConfirmation, NotFound
-from jsctl.files import make_folder, write_whole
+from jsctl.errors import JsctlError, NeedsConfirmation, NotFound
+from jsctl.files import make_folder, read_text, write_whole
+from jsctl.render.table import safe
 
 SELECTED = "select_operator"
 
@@ -58,7 +59,7 @@ class Auth:
         found = self.find(name)
         if found is None:
             names = [one.name for one in self.operators]
-            raise NotFound(f"unknown operator: {name}", hints=_known(name, names))
+            raise NotFound(f"unknown operator: {name}", hints=known_names(name, names))
         return found
 
     def account(self, name: str = "") -> tuple[OperatorEntity, AccountEntity]:
@@ -89,7 +90,7 @@ class Auth:
         found = account.user(name)
         if found is None:
             names = [user.name for user in account.users]
-            raise NotFound(missing.format(name=name), hints=_known(name, names))
+            raise NotFound(missing.format(name=name), hints=known_names(name, names))
         return found
 
 
@@ -98,7 +99,7 @@ def account_of(operator: OperatorEntity, name: str) -> AccountEntity:
     found = operator.account(name)
     if found is None:
         names = [one.name for one in operator.accounts]
-        raise NotFound(f"unknown Account: {name}", hints=_known(name, names))
+        raise NotFound(f"unknown Account: {name}", hints=known_names(name, names))
     return found
 
 
@@ -117,7 +118,7 @@ def signing_key_of(
     if choice and not of_role:
         raise NotFound(
             f'no signing key has the role or public key "{choice}"',
-            hints=_known(choice, [scope.role for scope in scopes.values() if scope]),
+            hints=known_names(choice, [scope.role for scope in scopes.values() if scope]),
         )
     named = {
         _described(key, scope): key for key, scope in scopes.items() if scope or not scoped_only
@@ -133,13 +134,14 @@ def _described(key: str, scope: UserScope | None) -> str:
     return f"{key} - Scope {scope.role}{about}"
 
 
-def _known(name: str, names: Sequence[str]) -> tuple[str, ...]:
+def known_names(name: str, names: Sequence[str]) -> tuple[str, ...]:
+    """A hint for a name that there is none of: those that are alike, or all."""
     from difflib import get_close_matches
 
     near = get_close_matches(name, names, 3)
     if near:
-        return (f"did you mean {', '.join(near)}?",)
-    return (f"known: {', '.join(sorted(names)[:20]) or 'none'}",)
+        return (f"did you mean {', '.join(map(safe, near))}?",)
+    return (f"known: {', '.join(map(safe, sorted(names)[:20])) or 'none'}",)
 
 
 def _settings_path(call: Call) -> Path:
@@ -147,22 +149,28 @@ def _settings_path(call: Call) -> Path:
     return (Path(home) if home else Path.home() / ".config") / "nats" / "cli" / "config.json"
 
 
-def _settings(call: Call) -> dict[str, object]:
+def _settings(path: Path) -> dict[str, object]:
+    """What the file of settings says, nothing if it is not there. Raises JsctlError."""
     try:
-        document = json.loads(_settings_path(call).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return document if isinstance(document, dict) else {}
+        document = json.loads(read_text(path)) if path.exists() else {}
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise JsctlError(f"could not parse configuration file: {path} is not a JSON object")
+    return document
 
 
 def selected_operator(call: Call) -> str:
     """The operator that `auth operator select` chose; empty if none."""
-    return str(_settings(call).get(SELECTED) or "")
+    try:
+        return str(_settings(_settings_path(call)).get(SELECTED) or "")
+    except (JsctlError, OSError):  # as if there were none; `select` tells what is wrong
+        return ""
 
 
 def select_operator(call: Call, name: str) -> None:
     """Remembers an operator as the default one."""
     path = _settings_path(call)
     make_folder(path.parent)
-    document = {**_settings(call), SELECTED: name}
+    document = {**_settings(path), SELECTED: name}
     write_whole(path, json.dumps(document, separators=(",", ":")))

@@ -60,3 +60,40 @@ def test_dialogues_are_those_of_nats(tool: str, tmp_path: Path) -> None:
     for words, steps, status in DIALOGUES:
         of = "" if "operator" in words else " --operator OP"
         assert talked(program, tmp_path, words + of, steps) == status, words
+
+
+ODD: tuple[tuple[str, tuple[Step, ...], int], ...] = (
+    ("auth operator add", (("Operator Name", ""), ("Operator Name", "NEW")), 0),
+    (
+        "auth account add E --operator OP --connections 5 --jetstream --js-disk 1G",
+        (("Maximum Subscriptions", "3"), ("Maximum JetStream Memory", "")),
+        0,
+    ),
+    ("auth user rm U A --operator OP", (("Really remove", ""),), 0),
+    ("auth account keys add B --operator OP", (("Role Name", ""),), 0),
+    (
+        "auth account mappings add B --operator OP",
+        (("Source subject", ""), ("Source subject", "a b"), ("Target subject", "t")),
+        1,
+    ),
+    ("auth account exports rm x A --operator OP", (), 1),
+)
+
+
+@pytest.mark.parametrize("tool", ["nats", "jsctl"])
+def test_odd_answers_are_those_of_nats(tool: str, tmp_path: Path) -> None:
+    assert NATS is not None
+    program = [NATS] if tool == "nats" else [sys.executable, "-m", "jsctl"]
+    for words in STORE:
+        assert talked(program, tmp_path, words, ()) == 0
+    for words, steps, status in ODD:
+        assert talked(program, tmp_path, words, steps) == status, words
+
+
+def test_a_number_that_claims_cannot_hold_is_asked_for_again(tmp_path: Path) -> None:
+    program = [sys.executable, "-m", "jsctl"]
+    assert talked(program, tmp_path, STORE[0], ()) == 0
+    question = "Maximum Connections"
+    steps = [(question, answer) for answer in ("x", str(2**63), "5")]
+    steps.append(("Maximum Subscriptions", ""))
+    assert talked(program, tmp_path, "auth account add C", tuple(steps)) == 0

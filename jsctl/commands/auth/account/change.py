@@ -107,7 +107,7 @@ def _given(call: Call, options: Mapping[str, str], answers: Mapping[str, int]) -
 
 def _limits(call: Call, limits: OperatorLimits, answers: Mapping[str, int]) -> OperatorLimits:
     plain, of_account = _given(call, _PLAIN, answers), _given(call, _OF_ACCOUNT, answers)
-    if call.given("payload"):
+    if call.text("payload"):
         plain["payload"] = call.size("payload")
     account = replace(limits.account, **of_account)  # type: ignore[arg-type] # fields of numbers
     if call.switch("bearer") is not None:
@@ -129,12 +129,12 @@ def _jetstream(call: Call, limits: OperatorLimits) -> JetStreamLimits:
     if not was:
         unlimited = {"streams": NO_LIMIT, "consumer": NO_LIMIT}
         now = _with(now, {**unlimited, **_storage(call)})
-    if call.given("js-disk"):
+    if call.text("js-disk"):
         now = replace(now, disk_storage=call.size("js-disk"))
-    if call.given("js-memory"):
+    if call.text("js-memory"):
         now = replace(now, mem_storage=call.size("js-memory"))
     numbers = _given(call, _OF_JETSTREAM, {})
-    sizes = {field: call.size(name) for name, field in _OF_STREAMS.items() if call.given(name)}
+    sizes = {field: call.size(name) for name, field in _OF_STREAMS.items() if call.text(name)}
     now = _with(now, {**numbers, **{field: max(0, most) for field, most in sizes.items()}})
     if call.flag("js-stream-size-required"):
         now = replace(now, max_bytes_required=True)
@@ -152,7 +152,7 @@ def _storage(call: Call) -> dict[str, int]:
         ("js-disk", "disk_storage", "Disk", "disk"),
         ("js-memory", "mem_storage", "Memory", "memory"),
     ):
-        if call.given(option):
+        if call.text(option):
             found[field] = call.size(option)
         elif call.flag("defaults"):
             found[field] = STORAGE_DEFAULT

@@ -69,10 +69,13 @@ async def query(call: Call) -> None:
             operator = Auth(call).operator(call.text("operator"))
             subject = account_of(operator, wanted).subject
         requests = Requester(client, call.settings)
-        token = (await requests.exchange(LOOKUP.format(subject=subject), b"")).decode("utf-8")
+        reply = await requests.exchange(LOOKUP.format(subject=subject), b"")
+        token = reply.decode("utf-8", "replace")
     if not token:
         raise JsctlError("did not receive a valid token from the server")
     claims = read_as(Account, token)
+    if claims.head.sub != subject:
+        raise JsctlError(f"the server sent the token of {claims.head.sub} for {subject}")
     if call.text("output"):
         write_whole(Path(call.text("output")), token)
     account = AccountEntity(claims.head.name, from_public(claims.head.sub), token, claims)

@@ -6,6 +6,7 @@ from jsctl.commands.auth.selecting import Auth
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.render.reports.auth.screens import account_screen
 from jsctl.render.reports.auth.tables import ACCOUNT_COLUMNS, AccountRow
+from jsctl.render.table import safe
 
 
 def info(call: Call) -> None:
@@ -31,7 +32,7 @@ def ls(call: Call) -> None:
         return
     if call.flag("names") and not call.output.machine:
         for account in operator.accounts:
-            call.output.print(account.name)
+            call.output.print(safe(account.name))
         return
     system = operator.claims.nats.system_account
     rows = [AccountRow(one, one.subject == system) for one in operator.accounts]

@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from jsctl.auth.keys import KeyKind, from_seed, generate, kind_of
+from jsctl.auth.keys import KeyKind, KeyPair, KeyProblem, from_seed, generate, kind_of
 from jsctl.commands.auth.reading import existing, pair_of_file, read_key_file
 from jsctl.commands.toolkit.content.bodies import write_bytes
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import JsctlError, UsageError
+from jsctl.errors import JsctlError, UsageError, prefixed
 from jsctl.files import read_bytes, write_whole
 
 _KINDS = {**{kind.name.lower(): kind for kind in KeyKind}, "x25519": KeyKind.CURVE}
@@ -18,7 +18,7 @@ _KINDS = {**{kind.name.lower(): kind for kind in KeyKind}, "x25519": KeyKind.CUR
 
 def gen(call: Call) -> None:
     """A new seed and, if asked for, its public key."""
-    pair = generate(_KINDS[call.text("type")], _entropy(call))
+    pair = _made(_KINDS[call.text("type")], _entropy(call))
     lines = f"{pair.seed}\n" + (f"{pair.public}\n" if call.flag("public") else "")
     if call.text("output"):
         write_whole(Path(call.text("output")), lines)
@@ -27,6 +27,14 @@ def gen(call: Call) -> None:
         call.output.json({"seed": pair.seed, "public": pair.public})
         return
     call.output.stdout.write(lines)
+
+
+def _made(kind: KeyKind, entropy: Callable[[int], bytes]) -> KeyPair:
+    try:
+        return generate(kind, entropy)
+    except KeyProblem as error:
+        word = "x25519" if kind is KeyKind.CURVE else kind.name.lower()
+        raise prefixed(error, f'could not create "{word}"') from None
 
 
 def _entropy(call: Call) -> Callable[[int], bytes]:

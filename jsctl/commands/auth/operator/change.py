@@ -9,7 +9,7 @@ from jsctl.auth.store import check_name
 from jsctl.auth.token import read_as
 from jsctl.commands.auth.asking import ask_text
 from jsctl.commands.auth.operator.show import show_operator
-from jsctl.commands.auth.reading import existing
+from jsctl.commands.auth.reading import existing, read_url
 from jsctl.commands.auth.selecting import Auth, select_operator
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Conflict, UsageError
@@ -40,9 +40,9 @@ def add(call: Call) -> None:
 def _edited(call: Call, nats: Operator, *, replacing: bool = False) -> Operator:
     """The claims with what was given; no other field changes."""
     if call.given("account-server"):
-        nats = replace(nats, account_server_url=call.text("account-server"))
+        nats = replace(nats, account_server_url=read_url(call.text("account-server")))
     if call.given("service"):
-        urls = tuple(url for url in call.texts("service") if url)
+        urls = tuple(read_url(url) for url in call.texts("service") if url)
         nats = replace(nats, operator_service_urls=urls)
     gone = () if replacing else call.texts("no-tags")
     tags = with_tags(nats.generic.tags, call.texts("tags"), gone)

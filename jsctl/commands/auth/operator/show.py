@@ -6,6 +6,7 @@ from jsctl.commands.auth.selecting import Auth
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.render.reports.auth.screens import operator_screen
 from jsctl.render.reports.auth.tables import OPERATOR_COLUMNS
+from jsctl.render.table import safe
 
 
 def info(call: Call) -> None:
@@ -30,7 +31,7 @@ def list_operators(call: Call) -> None:
         return
     if call.flag("names") and not call.output.machine:
         for operator in operators:
-            call.output.print(operator.name)
+            call.output.print(safe(operator.name))
         return
     call.output.table(operators, OPERATOR_COLUMNS, "Operators")
     if not call.output.machine:

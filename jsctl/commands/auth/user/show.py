@@ -6,6 +6,7 @@ from jsctl.commands.auth.selecting import Auth
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.render.reports.auth.screens import user_screen
 from jsctl.render.reports.auth.tables import USER_COLUMNS, UserRow
+from jsctl.render.table import safe
 
 
 def info(call: Call) -> None:
@@ -32,7 +33,7 @@ def ls(call: Call) -> None:
         return
     if call.flag("names") and not call.output.machine:
         for user in account.users:
-            call.output.print(user.claims.head.name)
+            call.output.print(safe(user.claims.head.name))
         return
     rows = [_row(user, account) for user in account.users]
     call.output.table(rows, USER_COLUMNS, f"Users in account {account.name}")

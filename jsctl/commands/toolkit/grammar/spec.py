@@ -102,11 +102,13 @@ class Group:
     hidden: bool = False
 
     def find(self, word: str) -> "Command | Group | None":
-        """The sub-command of that name or alias."""
+        """The sub-command of that name, or the last one of that alias, as with `nats`."""
+        found = None
         for command in self.commands:
-            if word == command.name or word in command.aliases:
+            if word == command.name:
                 return command
-        return None
+            found = command if word in command.aliases else found
+        return found
 
 
 def resolve(reference: str) -> object:

@@ -14,22 +14,29 @@ _COUNT = re.compile(r"[0-9]{1,20}")
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,20}")
 _WORD_END = 2**64
 _DIGITS_MAX = 80
-_SIZE_UNITS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+_SIZE = re.compile(r"\+?([0-9]+)(?:\.([0-9]*))?\s*(?:([kmgt])(?:i?b)?|b)?", re.IGNORECASE)
+_SIZE_UNITS = "KMGT"
+SIZE_MAX = 2**63 - 1
 
 
 def parse_size(text: str) -> int:
-    """Bytes of `512`, `1K`, `5MB`, `2GiB`, all 1024-based; empty or negative is -1."""
-    text = text.strip()
-    if not text or text.startswith("-"):
+    """Bytes of `512`, `1.5K`, `5MB`, `2GiB`, all 1024-based; empty or negative is -1.
+
+    Raises UsageError for anything else, and for more than 63 bits hold.
+    """
+    if not text or text.strip().startswith("-"):
         return -1
-    digits = text.rstrip("kKmMgGtTiIbB")
-    unit = text[len(digits) :].upper().replace("IB", "").rstrip("B") or ""
-    try:
-        return int(float(digits) * 1024 ** _SIZE_UNITS[unit])
-    except (KeyError, ValueError):
+    found = _SIZE.fullmatch(text.strip()) if len(text) < _DIGITS_MAX else None
+    if found is None:
         raise UsageError(
             f"invalid bytes specification {text!r}: bytes end in B, K, KB, M, MB, G, GB, T or TB"
-        ) from None
+        )
+    whole, part, unit = found[1], found[2] or "", (found[3] or "").upper()
+    thousands = _SIZE_UNITS.index(unit) + 1 if unit else 0
+    size = (int(whole + part) << 10 * thousands) // int("1" + "0" * len(part))
+    if size > SIZE_MAX:
+        raise UsageError(f"invalid bytes specification {text!r}: the maximum is {SIZE_MAX:,}")
+    return size
 
 
 def parse_age(text: str) -> int:

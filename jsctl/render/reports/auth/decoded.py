@@ -21,7 +21,7 @@ from jsctl.auth.entities import AccountEntity
 from jsctl.auth.keys import KeyPair
 from jsctl.auth.token import Claims
 from jsctl.render.details import Details
-from jsctl.render.humanize import moment_ns, number
+from jsctl.render.humanize import moment_s, number
 from jsctl.render.reports.auth.screens import (
     SECOND_NS,
     add_account,
@@ -45,22 +45,16 @@ def claims_screen(claims: Claims[Body], issues: Sequence[Issue]) -> Details:
     screen.section("Token")
     screen.row("Id", head.jti)
     screen.row_if("Audience", head.aud)
-    screen.row("Issued At", _at(head.iat))
-    screen.row("Expires", _at(head.exp) if head.exp > 0 else "never")
+    screen.row("Issued At", moment_s(head.iat))
+    screen.row("Expires", moment_s(head.exp) if head.exp > 0 else "never")
     if head.nbf > 0:
-        screen.row("Not Before", _at(head.nbf))
+        screen.row("Not Before", moment_s(head.nbf))
     add(screen, head, nats)
     if issues:
         screen.section("Validation Issues")
         for issue in issues:
             screen.text(issue.text)
     return screen
-
-
-def _at(seconds: int) -> str:
-    if seconds == 0:
-        return "1970-01-01 00:00:00"
-    return moment_ns(seconds * SECOND_NS)
 
 
 def _operator(screen: Details, head: Head, nats: Operator) -> None:

@@ -19,7 +19,7 @@ from jsctl.auth.claims import (
 )
 from jsctl.auth.entities import AccountEntity, OperatorEntity, UserEntity
 from jsctl.render.details import Details
-from jsctl.render.humanize import limit, moment_ns, number, size
+from jsctl.render.humanize import limit, moment_s, number, size
 
 TIER_INDENT = 4
 SECOND_NS = 1_000_000_000
@@ -79,7 +79,7 @@ def add_account(
     add_texts(screen, "Tags", nats.generic.tags)
     screen.row("JetStream", nats.limits.jetstream_enabled)
     if head.exp > 0:
-        screen.row("Expiry", moment_ns(head.exp * SECOND_NS))
+        screen.row("Expiry", moment_s(head.exp))
     if users is not None:
         screen.row("Users", number(users))
     screen.row("Revocations", number(len(nats.revocations)))

@@ -6,8 +6,7 @@ from jsctl.auth.claims import Export, Import, WeightedMapping
 from jsctl.dataclass import dataclass
 from jsctl.render.column import Column
 from jsctl.render.details import Details
-from jsctl.render.humanize import boolean, moment_ns, number
-from jsctl.render.reports.auth.screens import SECOND_NS
+from jsctl.render.humanize import boolean, moment_s, number
 
 STREAM = "stream"
 
@@ -95,7 +94,7 @@ def export_screen(export: Export) -> Details:
     screen.row("Advertised", export.advertise)
     screen.section("Revocations")
     for public, at in sorted(export.revocations.items()):
-        screen.row(moment_ns(at * SECOND_NS), public)
+        screen.row(moment_s(at), public)
     if not export.revocations:
         screen.text("No revocations found")
     return screen

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from jsctl.auth.claims import Export, Info
 from jsctl.auth.entities import AccountEntity
+from jsctl.commands.auth.reading import read_url
 from jsctl.commands.auth.selecting import Auth
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import NotFound, UsageError
@@ -38,7 +39,7 @@ def add(call: Call) -> None:
         type_=SERVICE if call.flag("service") else STREAM,
         account_token_position=position,
         advertise=call.flag("advertise"),
-        info=Info(call.text("description"), call.text("url")),
+        info=Info(call.text("description"), read_url(call.text("url"))),
     )
     if not export.name or not export.subject:
         raise UsageError(f"{'name' if not export.name else 'subject'} cannot be empty")
@@ -81,7 +82,7 @@ def edit(call: Call) -> None:
         raise NotFound(f'export for subject "{subject}" not found')
     changed, words = export, export.info
     if call.given("url"):
-        words = replace(words, info_url=call.text("url"))
+        words = replace(words, info_url=read_url(call.text("url")))
     if call.given("description"):
         words = replace(words, description=call.text("description"))
     changed = replace(changed, info=words)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from jsctl.auth.claims import Import
 from jsctl.auth.entities import AccountEntity, OperatorEntity
-from jsctl.auth.keys import KeyKind, from_text, kind_of
+from jsctl.auth.keys import KeyKind, kind_of
 from jsctl.commands.auth.selecting import Auth
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import NeedsConfirmation, NotFound, UsageError
@@ -159,8 +159,7 @@ def bucket(call: Call) -> None:
     auth = Auth(call)
     operator, account = auth.account()
     name, prefix = call.text("bucket"), call.text("prefix")
-    found = operator.account(call.text("source"))
-    source = found.subject if found else from_text(call.text("source"), KeyKind.ACCOUNT).public
+    source = _source(call, operator)
     added: list[Import] = []
     for remote, local in BUCKET_SERVICES:
         target = f"{prefix}.{local.format(bucket=name)}"

@@ -13,6 +13,7 @@ from jsctl.auth.claims import (
 )
 from jsctl.commands.auth.selecting import Auth, signing_key_of
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.errors import UsageError
 from jsctl.render.reports.auth.screens import scope_screen
 from jsctl.render.reports.auth.tables import KEY_COLUMNS, KeyRow
 
@@ -23,6 +24,8 @@ _CONNECTIONS: Mapping[str, str] = {
     "leaf": "LEAFNODE",
     "mqtt": "MQTT",
 }
+SCOPE_NUMBER_MAX = 2**53
+"""Servers read these numbers as floating point, and refuse the account if that says another one."""
 
 
 def add(call: Call) -> None:
@@ -47,16 +50,17 @@ def add(call: Call) -> None:
 
 
 def _rules(call: Call) -> UserPermissionLimits:
+    limits = NatsLimits(
+        subs=call.integer("subscriptions", NO_LIMIT), data=NO_LIMIT, payload=call.size("payload")
+    )
+    if max(limits.subs, limits.payload) > SCOPE_NUMBER_MAX:
+        raise UsageError(f"limits of a signing key end at {SCOPE_NUMBER_MAX:,}")
     pub = Permission(call.texts("pub-allow"), call.texts("pub-deny"))
     sub = Permission(call.texts("sub-allow"), call.texts("sub-deny"))
     return UserPermissionLimits(
         permissions=Permissions(pub=pub, sub=sub),
         limits=UserLimits(times_location=call.text("locale")),
-        nats=NatsLimits(
-            subs=call.integer("subscriptions", NO_LIMIT),
-            data=NO_LIMIT,
-            payload=call.size("payload"),
-        ),
+        nats=limits,
         bearer_token=call.flag("bearer"),
         allowed_connection_types=tuple(_CONNECTIONS[one] for one in call.texts("connection")),
     )

@@ -8,7 +8,7 @@ from jsctl.auth.check_trade import mapping_issues
 from jsctl.auth.claims import WEIGHT_MAX, Account, WeightedMapping
 from jsctl.commands.auth.asking import ask_text
 from jsctl.commands.auth.reading import existing
-from jsctl.commands.auth.selecting import Auth
+from jsctl.commands.auth.selecting import Auth, known_names
 from jsctl.commands.toolkit.content.yaml_problems import yaml_problem
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Conflict, JsctlError, NotFound, UsageError
@@ -45,50 +45,63 @@ def _one(call: Call, nats: Account) -> Mappings:
     before = nats.mappings.get(source, ())
     if any(one.subject == target for one in before):
         raise Conflict(f"mapping {source} -> {target} already exists")
-    return {source: (*before, WeightedMapping(target, _weight(call), call.text("cluster")))}
-
-
-def _weight(call: Call) -> int:
-    text = call.text("weight")
-    if not text.isascii() or not text.isdigit() or int(text) > WEIGHT_MAX:
-        raise UsageError(f"the weight is a percentage from 0 to 100, got '{text}'")
-    return int(text)
+    one = WeightedMapping(target, call.unsigned("weight"), call.text("cluster"))
+    return {source: (*before, one)}
 
 
 def _configured(path: Path) -> Mappings:
     """Mappings of a file: a list of `subject`, `weight` and `cluster` for each source."""
     import yaml
 
+    text = read_text(path)
     try:
-        document = yaml.safe_load(read_text(path))
+        document, root = yaml.safe_load(text), yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError) as error:
         raise UsageError(f"unable to load config file: {path}: {yaml_problem(error)}") from None
     what = f"unable to load config file: {path} is not a list of targets for each subject"
     if not isinstance(document, dict):
+        raise UsageError(what)
+    keys = [str(key.value) for key, _ in root.value] if root else []
+    if len(set(keys)) < len(keys):
+        raise UsageError(f"unable to load config file: {path} names a subject twice")
+    if not all(isinstance(targets, list) for targets in document.values()):
         raise UsageError(what)
     try:
         return {
             str(source): tuple(_target(one) for one in targets)
             for source, targets in document.items()
         }
-    except (AttributeError, TypeError, KeyError, ValueError) as error:
+    except ValueError as error:
         raise UsageError(f"{what}: {error}") from None
 
 
-def _target(one: Mapping[str, object]) -> WeightedMapping:
-    found = {str(key).lower(): value for key, value in one.items()}
+def _target(one: object) -> WeightedMapping:
+    """One of a list. Raises ValueError, which repeats nothing of a document that may be huge."""
+    if not isinstance(one, dict):
+        raise ValueError("a target has to be a subject with a weight")
+    found = {str(key).lower(): value for key, value in one.items() if value is not None}
+    subject, cluster = (found.get(name, "") for name in ("subject", "cluster"))
     weight = found.get("weight", 0)
-    if not isinstance(weight, int):
-        raise TypeError(f"weight {weight!r} is no number")
-    return WeightedMapping(str(found["subject"]), weight, str(found.get("cluster") or ""))
+    if not isinstance(subject, str | int) or not isinstance(cluster, str | int):
+        raise ValueError("a subject or a cluster is no text")
+    if type(weight) is not int or not 0 <= weight <= WEIGHT_MAX:
+        raise ValueError(f"the weight for {subject} is no percentage from 0 to {WEIGHT_MAX}")
+    return WeightedMapping(str(subject), weight, str(cluster))
 
 
 def _show(call: Call, mappings: Mappings) -> None:
     if call.as_json:
-        call.output.json({source: list(targets) for source, targets in mappings.items()})
+        call.output.json(
+            {source: [_document(one) for one in targets] for source, targets in mappings.items()}
+        )
         return
     call.output.details(mappings_screen(mappings))
     call.output.print()
+
+
+def _document(one: WeightedMapping) -> dict[str, object]:
+    """As `nats` prints it, which is not as claims have it."""
+    return {"Subject": one.subject, "Weight": one.weight, "Cluster": one.cluster}
 
 
 def _picked(call: Call, known: list[str], question: str) -> str:
@@ -96,7 +109,7 @@ def _picked(call: Call, known: list[str], question: str) -> str:
     if not source:
         return call.prompts.choose(question, known)
     if source not in known:
-        raise NotFound(f'there is no mapping of "{source}"', hints=(f"known: {', '.join(known)}",))
+        raise NotFound(f'there is no mapping of "{source}"', hints=known_names(source, known))
     return source
 
 
