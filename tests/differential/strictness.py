@@ -37,6 +37,8 @@ def strict(random: Random, ask: Ask, name: str) -> None:
         words = [one for one in WORDS if any(word in one for word in SAFE)]
         subject = random.choice(words)
         body = {field: random.choice(values) for field, values in WORDS[subject].items()}
+        if "NAMES" in subject and not ask.alone:
+            body.pop("subject", None)  # Streams without any are named there: docs/differences.md.
         names = {"r": name, "p": name, "s": name, "c": "c", "x": "NOBODY"}
         ask(subject.format(**names), filled(body, prefix), _level(random, always=True))
 
