@@ -39,6 +39,11 @@ class KeepAlive:
         """The connection is there, and has to say who it is."""
         self.deadline_ns = now_ns + self._limits.auth_timeout_ns
 
+    def await_connect(self, now_ns: int) -> None:
+        """The same of one that anybody may be: until it says CONNECT it may still be busy with TLS,
+        and libraries that have just said it take the next line for the PONG to their PING."""
+        self.deadline_ns = now_ns + self._limits.ping_interval_ns
+
     def begin(self, now_ns: int, jitter: Jitter) -> None:
         """It may stay: the first ping follows soon, at another time for each."""
         wait_ns = min(self._limits.ping_interval_ns, self._limits.first_ping_ns)

@@ -261,6 +261,23 @@ def test_pings_and_stale_connections() -> None:
     assert server.sessions.deadline_ns() == session.alive.deadline_ns
 
 
+def test_nobody_is_pinged_soon_who_has_not_greeted() -> None:
+    """Who is busy with TLS says CONNECT and PING then, and takes the next line for the answer."""
+    server = Server(limits=RoutingLimits(ping_interval_ns=60 * SECOND_NS))
+    server.open(1)
+    server.heard(1)
+    server.tick(59 * SECOND_NS)
+    assert server.heard(1) == b""
+    server.say(1, QUIET % b"" + b"PING\r\n")
+    assert server.heard(1) == b"PONG\r\n"
+    server.tick(3 * SECOND_NS)
+    assert server.heard(1) == b"PING\r\n", "the first one comes soon after that"
+    server.open(2)
+    server.heard(2)
+    server.tick(61 * SECOND_NS)
+    assert server.heard(2) == b"PING\r\n", "who never greets is found out all the same"
+
+
 def test_who_talks_is_pinged_once_an_hour() -> None:
     """For the round trip; such a client is not stale although it never answers."""
     server = Server(limits=RoutingLimits(ping_interval_ns=2 * SECOND_NS))
