@@ -185,7 +185,7 @@ async def bucket(place: Place) -> None:
     """Keys and values, with limits of time that leave markers."""
     config = {
         "subjects": [f"$KV.{place.name}.>"],
-        "max_msgs_per_subject": 5,
+        "max_msgs_per_subject": 1,  # with more, keys live as long as markers at least
         "allow_rollup_hdrs": True,
         "deny_delete": True,
         "allow_direct": True,

@@ -107,7 +107,9 @@ async def use_rollups(place: Place) -> None:
 
 async def ageing(place: Place) -> None:
     """Messages have a time to live, and leave a marker."""
-    await place.stream(allow_msg_ttl=True, subject_delete_marker_ttl=3600 * SECOND)
+    await place.stream(
+        allow_msg_ttl=True, subject_delete_marker_ttl=3600 * SECOND, max_msgs_per_subject=1
+    )
 
 
 async def use_ageing(place: Place) -> None:

@@ -39,15 +39,21 @@ class KeepAlive:
         """The connection is there, and has to say who it is."""
         self.deadline_ns = now_ns + self._limits.auth_timeout_ns
 
-    def await_connect(self, now_ns: int) -> None:
+    def await_connect(self, now_ns: int, jitter: Jitter) -> None:
         """The same of one that anybody may be: until it says CONNECT it may still be busy with TLS,
         and libraries that have just said it take the next line for the PONG to their PING."""
-        self.deadline_ns = now_ns + self._limits.ping_interval_ns
+        self.deadline_ns = now_ns + self._limits.ping_interval_ns + self._offset_ns(jitter)
 
     def begin(self, now_ns: int, jitter: Jitter) -> None:
         """It may stay: the first ping follows soon, at another time for each."""
-        wait_ns = min(self._limits.ping_interval_ns, self._limits.first_ping_ns)
-        self.deadline_ns = now_ns + wait_ns + jitter(wait_ns // 5 + 1)
+        self.deadline_ns = now_ns + self._first_ns() + self._offset_ns(jitter)
+
+    def _first_ns(self) -> int:
+        return min(self._limits.ping_interval_ns, self._limits.first_ping_ns)
+
+    def _offset_ns(self, jitter: Jitter) -> int:
+        """Who came together is not pinged together."""
+        return jitter(self._first_ns() // 5 + 1)
 
     def greeted(self, elapsed_ns: int) -> None:
         """CONNECT came so long after INFO: a round trip, unless a better one is known."""

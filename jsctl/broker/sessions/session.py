@@ -141,7 +141,7 @@ class ClientSession(ClientPeer):
             self._accept(identity)
         self.alive.await_login(now_ns)
         if self.authorized:
-            self.alive.await_connect(now_ns)
+            self.alive.await_connect(now_ns, self.context.router.jitter)
 
     def facts(self) -> ClientFacts:
         """Who it is."""
