@@ -16,7 +16,6 @@ from tests.support.gateways import (
     IDS,
     PAIRS,
     block,
-    free_port,
     gateway_port,
     gatewayz,
     linked,
@@ -25,6 +24,7 @@ from tests.support.gateways import (
     route_port,
 )
 from tests.support.listeners import connected, known, listen
+from tests.support.ports import free_port
 from tests.support.waiting import wait_for
 
 both_kinds = pytest.mark.parametrize("kind", list(KINDS))

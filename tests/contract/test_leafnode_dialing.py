@@ -12,7 +12,6 @@ import pytest
 
 from jsctl.testing import HOST, Broker
 from tests.contract.conftest import KINDS
-from tests.support.gateways import free_port
 from tests.support.leafs import (
     IDS,
     PAIRS,
@@ -26,6 +25,7 @@ from tests.support.leafs import (
     spoke_block,
 )
 from tests.support.listeners import connected, known, listen, settle
+from tests.support.ports import free_port
 from tests.support.waiting import wait_for
 
 both_kinds = pytest.mark.parametrize("kind", list(KINDS))

@@ -17,8 +17,9 @@ from nats.js.errors import APIError
 from jsctl.testing import HOST, Broker
 from tests.contract.conftest import KINDS
 from tests.support import leafs
-from tests.support.gateways import IDS, PAIRS, block, free_port, linked, remote
+from tests.support.gateways import IDS, PAIRS, block, linked, remote
 from tests.support.listeners import WAIT_S
+from tests.support.ports import free_port
 from tests.support.waiting import eventually
 from tests.support.ways import Way, way
 

@@ -13,8 +13,9 @@ from jsctl.backups.s2 import compressed
 from jsctl.testing import HOST, Broker
 from tests.contract.conftest import KINDS
 from tests.support.compression import AGREED, carried
-from tests.support.gateways import IDS, PAIRS, free_port, page, route_port
+from tests.support.gateways import IDS, PAIRS, page, route_port
 from tests.support.listeners import connected
+from tests.support.ports import free_port
 from tests.support.reloading import Reloading
 from tests.support.waiting import wait_for
 from tests.support.wire_client import WireClient

@@ -10,8 +10,9 @@ import pytest
 from jsctl.testing import HOST, Broker
 from tests.contract.conftest import KINDS
 from tests.support import gateways, leafs
-from tests.support.gateways import free_port, page
+from tests.support.gateways import page
 from tests.support.listeners import connected
+from tests.support.ports import free_port
 from tests.support.waiting import eventually
 
 SYSTEM = 'write_deadline: "60s"\naccounts { SYS {} }\nsystem_account: SYS\n'

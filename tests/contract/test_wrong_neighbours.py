@@ -16,6 +16,7 @@ from tests.support import gateways, leafs
 from tests.support.gateways import block, gateway_port, gatewayz
 from tests.support.leafs import hub_block, leaf_port, leafz, spoke_block
 from tests.support.listeners import connected, listen
+from tests.support.ports import free_port
 
 ACCOUNTS = """
 system_account: "$SYS"
@@ -93,7 +94,7 @@ def neighbours(request: pytest.FixtureRequest) -> Iterator[Neighbours]:
     """Linked with each other."""
     kind = KINDS[str(request.param)]
     with ExitStack() as stack:
-        port = gateways.free_port()
+        port = free_port()
         more = "reject_unknown_cluster: true"
         known = block("A", gateways.remote("B", port), more=more)
         server = stack.enter_context(kind(config=known + hub_block() + ACCOUNTS, name="srv"))

@@ -26,7 +26,8 @@ from nats.aio.msg import Msg
 
 from jsctl.testing import HOST, Broker, RealServer
 from tests.faults.topologies import passed
-from tests.support.gateways import block, free_port, page, remote
+from tests.support.gateways import block, page, remote
+from tests.support.ports import free_port
 from tests.support.waiting import eventually
 
 KINDS: tuple[type[Broker], type[Broker]] = (Broker, RealServer)

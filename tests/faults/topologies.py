@@ -28,6 +28,7 @@ from nats.js.errors import APIError
 
 from jsctl.testing import HOST, Broker
 from tests.support import gateways
+from tests.support.ports import free_port
 from tests.support.super_clusters import ACCOUNTS, one_jetstream
 from tests.support.waiting import eventually
 from tests.support.ways import Way, way
@@ -259,9 +260,9 @@ async def staged(stack: AsyncExitStack) -> Stage:
     """Start everything."""
     names = {cluster: [f"{cluster}{n + 1}" for n in range(size)] for cluster, size in SIZES.items()}
     every = [name for several in names.values() for name in several]
-    doors = {name: gateways.free_port() for name in every}
-    near = {name: gateways.free_port() for name in every}
-    hung = {name: gateways.free_port() for name in names["a"]}
+    doors = {name: free_port() for name in every}
+    near = {name: free_port() for name in every}
+    hung = {name: free_port() for name in names["a"]}
     ways = {name: await stack.enter_async_context(way(doors[name])) for name in every}
     remotes = [
         gateways.remote(cluster, *(ways[name].door for name in several))

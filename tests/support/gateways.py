@@ -2,7 +2,6 @@
 
 import json
 import re
-import socket
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -28,13 +27,6 @@ def route_port(broker: Broker) -> int:
     """Where other servers of the cluster connect."""
     found = wait_for(lambda: ROUTES.findall(broker.logs), "the port of routes")
     return int(found[-1])
-
-
-def free_port() -> int:
-    """One that nobody has just now."""
-    with socket.socket() as found:
-        found.bind((HOST, 0))
-        return int(found.getsockname()[1])
 
 
 def remote(name: str, *ports: int, login: str = "", more: str = "") -> str:

@@ -6,8 +6,9 @@ from contextlib import ExitStack, contextmanager
 
 from jsctl.testing import HOST, Broker
 from tests.contract.conftest import KINDS
-from tests.support.gateways import block, free_port, remote
+from tests.support.gateways import block, remote
 from tests.support.leafs import linked, spoke_block
+from tests.support.ports import free_port
 from tests.support.super_clusters import meta_leader, whole
 
 SIZES = {"c1": 3, "c2": 2}

@@ -5,7 +5,8 @@ from contextlib import ExitStack, contextmanager
 
 from jsctl.testing import HOST, Broker
 from tests.contract.conftest import KINDS
-from tests.support.gateways import block, free_port, gatewayz, page, remote
+from tests.support.gateways import block, gatewayz, page, remote
+from tests.support.ports import free_port
 from tests.support.waiting import wait_for
 
 ACCOUNTS = """
