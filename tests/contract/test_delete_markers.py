@@ -11,6 +11,20 @@ from tests.contract.test_stream_publishing import WAIT_S, Headers, answer
 from tests.support.waiting import eventually
 
 
+async def marked_stream(client: Client, name: str, per_subject: int) -> None:
+    """A stream whose markers live for a minute."""
+    config = {
+        "name": name,
+        "subjects": [f"{name}.>"],
+        "allow_msg_ttl": True,
+        "subject_delete_marker_ttl": 60_000_000_000,
+        "max_msgs_per_subject": per_subject,
+    }
+    body = json.dumps(config).encode()
+    made = await client.request(f"$JS.API.STREAM.CREATE.{name}", body, timeout=WAIT_S)
+    assert "error" not in json.loads(made.data)
+
+
 @pytest.mark.parametrize(
     ("headers", "marked"),
     [
@@ -24,16 +38,7 @@ from tests.support.waiting import eventually
 async def test_what_says_that_its_subject_is_empty_leaves_no_marker(
     client: Client, js: JetStreamContext, fresh: str, headers: Headers, marked: bool
 ) -> None:
-    config = {
-        "name": fresh,
-        "subjects": [f"{fresh}.>"],
-        "allow_msg_ttl": True,
-        "subject_delete_marker_ttl": 60_000_000_000,
-        "max_msgs_per_subject": 1,
-    }
-    body = json.dumps(config).encode()
-    made = await client.request(f"$JS.API.STREAM.CREATE.{fresh}", body, timeout=WAIT_S)
-    assert "error" not in json.loads(made.data)
+    await marked_stream(client, fresh, per_subject=1)
     await answer(client, f"{fresh}.a", {"Nats-TTL": "1s", **headers})
     await answer(client, f"{fresh}.later", {"Nats-TTL": "1s"})
 
@@ -63,16 +68,7 @@ async def test_messages_live_as_long_as_markers(
     per_subject: int,
 ) -> None:
     """Where there can be a marker beside a message of its subject."""
-    config = {
-        "name": fresh,
-        "subjects": [f"{fresh}.>"],
-        "allow_msg_ttl": True,
-        "subject_delete_marker_ttl": 60_000_000_000,
-        "max_msgs_per_subject": per_subject,
-    }
-    body = json.dumps(config).encode()
-    made = await client.request(f"$JS.API.STREAM.CREATE.{fresh}", body, timeout=WAIT_S)
-    assert "error" not in json.loads(made.data)
+    await marked_stream(client, fresh, per_subject)
     await answer(client, f"{fresh}.a", {"A": "b", "Nats-TTL": published, "C": "d"})
     found = (await js.get_msg(fresh, 1)).headers or {}
     expected = published if per_subject == 1 else stored
