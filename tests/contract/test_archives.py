@@ -14,7 +14,7 @@ from nats.js import JetStreamContext
 from nats.js.api import ConsumerConfig, StreamConfig
 
 from jsctl.backups.archive import ArchiveReader, ConsumerEntry, MessageEntry
-from jsctl.testing import Broker
+from jsctl.testing import Broker, RealServer
 from tests.contract.conftest import KINDS
 from tests.support import archives
 
@@ -272,3 +272,17 @@ async def test_publishing_goes_on(client: Client, js: JetStreamContext, fresh: s
     found = [one for one in _entries(made.data) if isinstance(one, MessageEntry)]
     assert len(found) == made.answer["state"]["messages"]
     assert found[-1].sequence == made.answer["state"]["last_seq"]
+
+
+async def test_what_a_time_to_live_that_cannot_be_read_does(
+    broker: Broker, client: Client, fresh: str
+) -> None:
+    """An empty one is none, for both; another one is no hindrance here: docs/differences.md."""
+    for text, hinders in ((b"", False), (b"x", True)):
+        head = b"NATS/1.0\r\nNats-TTL: %b\r\n\r\n" % text
+        data = archives.packed(archives.message(1, headers=head), last_seq=1)
+        config = {"name": fresh, "subjects": [f"{fresh}.>"], "allow_msg_ttl": True}
+        config |= {"retention": "limits", "storage": "file"}
+        told = await restore(client, config, data)
+        assert ("error" in told) == (hinders and isinstance(broker, RealServer)), told
+        await ask(client, f"$JS.API.STREAM.DELETE.{fresh}")

@@ -1,6 +1,7 @@
 """What stands for a subject whose last message is over, and how long messages live beside it."""
 
 import json
+from functools import partial
 
 import pytest
 from nats.aio.client import Client
@@ -73,3 +74,30 @@ async def test_messages_live_as_long_as_markers(
     found = (await js.get_msg(fresh, 1)).headers or {}
     expected = published if per_subject == 1 else stored
     assert found == {"A": "b", "Nats-TTL": expected, "C": "d"}
+
+
+async def test_messages_of_batches_and_sources_live_as_long(
+    client: Client, js: JetStreamContext, fresh: str
+) -> None:
+    short = {"Nats-TTL": "1s"}
+    made = {"allow_msg_ttl": True, "subject_delete_marker_ttl": 60_000_000_000}
+    origin = {"name": f"{fresh}O", "subjects": [f"{fresh}O.>"], "allow_msg_ttl": True}
+    batches = {"name": f"{fresh}B", "subjects": [f"{fresh}B.>"], "allow_atomic": True, **made}
+    copy = {"name": f"{fresh}C", "sources": [{"name": f"{fresh}O"}], **made}
+    for config in (origin, batches, copy):
+        body = json.dumps(config).encode()
+        subject = f"$JS.API.STREAM.CREATE.{config['name']}"
+        assert "error" not in json.loads((await client.request(subject, body, WAIT_S)).data)
+    batch = {"Nats-Batch-Id": "u", "Nats-Batch-Sequence": "1", "Nats-Batch-Commit": "1"}
+    assert (await answer(client, f"{fresh}B.a", {**short, **batch}))["seq"] == 1
+    assert (await answer(client, f"{fresh}O.a", {"Nats-TTL": "50s"}))["seq"] == 1
+
+    async def lives(stream: str) -> str:
+        try:
+            found = await js.get_msg(stream, 1)
+        except NotFoundError:
+            return ""
+        return str((found.headers or {})["Nats-TTL"])
+
+    for stream in (f"{fresh}B", f"{fresh}C"):
+        assert await eventually(partial(lives, stream), f"{stream} has it") == "60"

@@ -1,7 +1,6 @@
 """Lists of more than one page: what both servers tell from where on, and how much of it."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from nats.aio.client import Client
 
 from tests.contract.conftest import KINDS
+from tests.contract.test_many_subjects import ask
 
 STREAMS, CONSUMERS = 1030, 1000
 """Without a limit of its own a stream takes no more consumers than that."""
@@ -18,13 +18,6 @@ AT_ONCE = 100
 NAMES_PAGE, LIST_PAGE = 1024, 256
 OFFSETS = (0, 1, 255, 256, 774, 775, 999, 1000, 1024, 1029, 1030, 1031, 5000, -1, -7, 2**31, 2**62)
 FIRST = "n0000"
-
-
-async def ask(client: Client, subject: str, /, **body: Any) -> dict[str, Any]:
-    """The decoded answer."""
-    answer = await client.request(f"$JS.API.{subject}", json.dumps(body).encode(), timeout=60)
-    found: dict[str, Any] = json.loads(answer.data)
-    return found
 
 
 def names(count: int) -> list[str]:

@@ -11,7 +11,7 @@ from nats.aio.client import Client
 ROUND_TRIP_S_MAX = 1.0
 
 
-async def ask(client: Client, subject: str, **body: Any) -> dict[str, Any]:
+async def ask(client: Client, subject: str, /, **body: Any) -> dict[str, Any]:
     """The decoded answer."""
     made = json.dumps(body, separators=(",", ":")).encode()
     answer = await client.request(f"$JS.API.{subject}", made, timeout=60)
