@@ -60,7 +60,7 @@ async def added(js: JetStreamContext, name: str) -> bool:
 async def listed(js: JetStreamContext) -> list[str]:
     """The streams that there are; none where that cannot be told just now, as above."""
     try:
-        return [one.config.name for one in await js.streams_info()]
+        return [str(one.config.name) for one in await js.streams_info()]
     except ServiceUnavailableError:
         return []
 
