@@ -178,7 +178,7 @@ class Engine:
         self._last_tick_ns += ticks * TICK_NS
         ticks = min(ticks, TICKS_MAX)
         early = min(ticks, EARLY_TICKS)
-        self.groups.tick(early)
+        self.groups.tick(early, ticks - early)
         return ticks - early
 
     def tick_late(self, ticks: int) -> None:

@@ -210,8 +210,14 @@ class Raft(RaftState):
                 hibernation.wake(self)
             _HANDLERS[type(message)](self, message)
 
+    def fell_behind(self, ticks: int) -> None:
+        """So many more ticks went by, and come behind messages that waited meanwhile."""
+        self.behind = ticks
+
     def tick(self) -> None:
         """One tick of time went by. Cheap, and does nothing while `quiet`."""
+        if self.behind:
+            self.behind -= 1
         if self.quiet:
             return
         self.now += 1
@@ -396,7 +402,6 @@ class Raft(RaftState):
         if self.role is Role.LEADER:
             if self.round_wanted:
                 replication.send_heartbeats(self)
-                reads.assign_round(self)
             if self.send_dirty:
                 replication.send_appends(self)
         self.dirty = False

@@ -76,7 +76,8 @@ def send_to(state: RaftState, peer: PeerId, progress: FollowerProgress) -> None:
 
 
 def send_heartbeats(state: RaftState) -> None:
-    """Start a new round: it shows life, carries commit, and confirms reads and the lease."""
+    """Start a new round: it shows life, carries commit, and confirms the lease and the reads that
+    wait for one, whoever wanted it."""
     state.round += 1
     state.round_wanted = False
     state.heartbeat_due = state.now + state.timing.heartbeat_ticks
@@ -90,6 +91,8 @@ def send_heartbeats(state: RaftState) -> None:
             Heartbeat(peer, state.me, state.term, known, state.round, state.now, quiet, last_index)
         )
     state.round_commit = commit
+    if state.reads_waiting:
+        reads.assign_round(state)
 
 
 # -- leader: answers -------------------------------------------------------------------------------

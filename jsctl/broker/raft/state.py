@@ -43,7 +43,7 @@ class RaftState:
     """See the module. Fields are changed by this package only."""
 
     __slots__ = (
-        "acked", "active_tick", "applied", "deadline", "dirty", "down", "early_reads",
+        "acked", "active_tick", "applied", "behind", "deadline", "dirty", "down", "early_reads",
         "elected_alone", "emitted", "expected", "far_behind",
         "fresh", "fresh_term", "gone", "handed", "hard_dirty",
         "hard_state_known", "heard_tick", "heartbeat_due", "jitter", "leader", "leader_commit",
@@ -89,6 +89,8 @@ class RaftState:
         self.salvageable = False
         """Part of what this node had is damaged, and the rest is there: nobody starts over."""
         self.now = 0
+        self.behind = 0
+        """Ticks that went by and are still to come: the caller was held up."""
         self.out = Ready()
         self.dirty = False
         self.handed: Index = log.last_index

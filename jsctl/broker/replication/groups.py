@@ -135,9 +135,12 @@ class Groups:
         group.raft.read_index(token)
         self.schedule.wake(group)
 
-    def tick(self, ticks: int) -> None:
-        """Time went on by `ticks` for every group that is not asleep."""
+    def tick(self, ticks: int, later: int = 0) -> None:
+        """Time went on by `ticks` for every group that is not asleep. It went on by `later` more,
+        which are told when the messages that waited meanwhile are taken."""
         self.schedule.tick(ticks)
+        if later:
+            self.schedule.fell_behind(later)
 
     def peer_down(self, peer: PeerId) -> None:
         """A server is not reachable: wake what slept in trust of it."""

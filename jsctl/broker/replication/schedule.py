@@ -36,6 +36,11 @@ class Schedule:
                 self.awake.pop(group.name, None)
             self.touch(group)
 
+    def fell_behind(self, ticks: int) -> None:
+        """So many more ticks went by, and come later."""
+        for group in self.awake.values():
+            group.raft.fell_behind(ticks)
+
     def take(self) -> list[RaftGroup]:
         """The groups that have something to do; they count as done."""
         dirty, self.busy = self.busy, {}

@@ -73,7 +73,7 @@ class Chaos:
     def _fault(self) -> None:
         net, choose = self.net, self.random.choice
         names = list(net.nodes)
-        kind = self.random.randrange(6)
+        kind = self.random.randrange(7)
         if kind == 0:
             one, other = choose(names), choose(names)
             net.cut.add((one, other))
@@ -86,6 +86,10 @@ class Chaos:
                 net.cut |= {(alone.me, b) for b in names} | {(b, alone.me) for b in names}
         elif kind == 3:
             net.cut = set()
+        elif kind == 4:
+            busy = net.leader()
+            if busy is not None:
+                net.hold_up(busy.me, self.random.uniform(60, 2000), self.random.randrange(4))
         else:
             self._crash(choose(names))
 
@@ -176,6 +180,20 @@ class Chaos:
         if net.checker.reads_answered <= answered:
             raise Violation("reads are not answered after everything was healed")
         net.check_logs()
+        self._held_up()
+
+    def _held_up(self) -> None:
+        """A leader is too slow for its lease, and leads: who asks it hears, if nobody else does."""
+        net = self.net
+        for _ in range(4):
+            leader = net.leader()
+            if leader is None:
+                raise Violation("no leader although nothing fails")
+            first = net.token + 1
+            net.hold_up(leader.me, self.random.uniform(100, 600), 1)
+            net.run(net.now + 2000)
+            if any(token >= first for token in net.checker.reads):
+                raise Violation("a read at a leader that was held up is not answered")
 
     def _settled(self) -> bool:
         net = self.net

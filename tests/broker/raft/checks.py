@@ -60,6 +60,10 @@ class Checker:
         if index < self.reads.pop(token):
             raise Violation(f"stale read at {node}")
 
+    def read_failed(self, token: int) -> None:
+        """A read has to be asked for elsewhere."""
+        del self.reads[token]
+
     def members_follow_log(self, raft: Raft) -> None:
         """The set in effect is that of the last CONFIG entry in the log."""
         for entry in reversed(raft.log.entries):

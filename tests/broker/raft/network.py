@@ -27,6 +27,8 @@ from jsctl.broker.raft.types import (
 from tests.broker.raft.checks import Checker, Violation
 
 TICK_MS = 50.0
+EARLY_TICKS = 2
+"""So many of the ticks that a server missed come before the messages that waited for it."""
 
 
 @dataclass
@@ -85,6 +87,10 @@ class Node:
         self.syncing = 0
         """Batches at the head of `batches` that the running sync covers."""
         self.applied = 0
+        self.backlog: list[Message] | None = None
+        """Messages that came while the process does not run; None: it runs."""
+        self.missed = 0
+        """Ticks of that time."""
 
 
 class Network:
@@ -172,7 +178,7 @@ class Network:
             if self.random.random() < 0.5:
                 break
             node.image.write(ready)
-        node.raft = None
+        node.raft = node.backlog = None
         node.batches = []
         node.syncing = 0
 
@@ -200,14 +206,49 @@ class Network:
     def _tick(self, node: Node, incarnation: int) -> None:
         if node.raft is None or node.incarnation != incarnation:
             return
-        node.raft.tick()
         self.at(TICK_MS * node.rate, lambda: self._tick(node, incarnation))
+        if node.backlog is not None:
+            node.missed += 1
+            return
+        node.raft.tick()
+        self.pump(node)
+
+    def hold_up(self, name: PeerId, ms: float, reads: int) -> None:
+        """A process does not run for so long; clients ask it for `reads` meanwhile."""
+        node = self.nodes[name]
+        if node.raft is None or node.backlog is not None:
+            return
+        node.backlog, node.missed = [], 0
+        self.at(ms, lambda: self._go_on(node, node.incarnation, reads))
+
+    def _go_on(self, node: Node, incarnation: int, reads: int) -> None:
+        """One turn for all that waited: a little of the time, what came in, the rest of it."""
+        raft, backlog = node.raft, node.backlog
+        if raft is None or backlog is None or node.incarnation != incarnation:
+            return
+        node.backlog = None
+        early = min(node.missed, EARLY_TICKS)
+        for _ in range(early):
+            raft.tick()
+        raft.fell_behind(node.missed - early)
+        # Which of the sockets is read first is anybody's guess.
+        first = self.random.random() < 0.5
+        if not first:
+            raft.step(backlog)
+        for _ in range(reads):
+            self._ask(raft)
+        if first:
+            raft.step(backlog)
+        for _ in range(node.missed - early):
+            raft.tick()
         self.pump(node)
 
     def _watch_links(self) -> None:
         """What a server sees of the others' liveness, delayed by up to 100 ms."""
         for (one, other), seen in [(k, self.links.get(k)) for k in self._pairs()]:
             a, b = self.nodes[one], self.nodes[other]
+            if a.backlog is not None:
+                continue
             alive = b.raft is not None and not {(one, other), (other, one)} & self.cut
             present = (a.incarnation, b.incarnation) if alive else None
             self.links[one, other] = present
@@ -227,7 +268,7 @@ class Network:
 
     def pump(self, node: Node) -> None:
         """Do what a node wants done."""
-        while node.raft is not None:
+        while node.raft is not None and node.backlog is None:
             ready = node.raft.ready()
             if not ready:
                 break
@@ -259,6 +300,8 @@ class Network:
                 self._durable_at_majority(raft, node.applied)
         for token, index in ready.reads:
             checker.read(node.name, token, index)
+        for token in ready.reads_failed:
+            checker.read_failed(token)
         checker.members_follow_log(raft)
 
     def _durable_at_majority(self, raft: Raft, index: int) -> None:
@@ -284,6 +327,9 @@ class Network:
 
     def _synced(self, node: Node, incarnation: int) -> None:
         if node.incarnation != incarnation or node.raft is None:
+            return
+        if node.backlog is not None:
+            self.at(1, lambda: self._synced(node, incarnation))
             return
         done = node.batches[: node.syncing]
         del node.batches[: node.syncing]
@@ -316,6 +362,9 @@ class Network:
             return
         if node.raft is None or (message.sender, message.to) in self.cut:
             return
+        if node.backlog is not None:
+            node.backlog.append(message)
+            return
         node.raft.step([message])
         self.pump(node)
 
@@ -330,6 +379,9 @@ class Network:
 
         def arrive() -> None:
             target = self.nodes[peer]
+            if node.backlog is not None or target.backlog is not None:
+                self.at(1, arrive)
+                return
             alive = (node.incarnation, target.incarnation) == ends and node.raft is not None
             if not alive or target.raft is None or (node.name, peer) in self.cut:
                 if node.raft is not None and node.incarnation == ends[0]:
@@ -349,12 +401,12 @@ class Network:
 
     def leader(self) -> Raft | None:
         """The leader of the highest term among the running nodes."""
-        leaders = [n.raft for n in self.nodes.values() if n.raft and n.raft.role is Role.LEADER]
-        return max(leaders, key=lambda raft: raft.term) if leaders else None
+        return max(self.leaders(), key=lambda raft: raft.term, default=None)
 
     def leaders(self) -> list[Raft]:
-        """Everyone who believes to lead."""
-        return [n.raft for n in self.nodes.values() if n.raft and n.raft.role is Role.LEADER]
+        """Everyone who runs and believes to lead."""
+        running = [node.raft for node in self.nodes.values() if node.backlog is None]
+        return [raft for raft in running if raft is not None and raft.role is Role.LEADER]
 
     def propose(self, raft: Raft, data: bytes) -> None:
         """Propose at one node."""
@@ -363,10 +415,13 @@ class Network:
 
     def read(self, raft: Raft) -> None:
         """Start a read at one node."""
+        self._ask(raft)
+        self.pump(self.nodes[raft.me])
+
+    def _ask(self, raft: Raft) -> None:
         self.token += 1
         self.checker.asked(self.token)
         raft.read_index(self.token)
-        self.pump(self.nodes[raft.me])
 
     def check_logs(self) -> None:
         """Compare all running nodes pair by pair."""

@@ -226,6 +226,21 @@ def test_reads_are_bounded() -> None:
     assert raft.ready().reads_failed == [2]
 
 
+def test_a_read_takes_the_round_that_was_due_anyway() -> None:
+    """A turn that comes late has a request first, and then the time that went by."""
+    raft = serving()
+    for _ in range(raft.timing.lease_ticks):
+        raft.tick()
+    settle(raft)
+    raft.read_index(1)
+    while raft.round_wanted:
+        raft.tick()
+    rounds = [m.round for m in raft.ready().send if isinstance(m, Heartbeat) and m.to == "b"]
+    assert len(rounds) == 1
+    raft.step([HeartbeatReply("a", "b", raft.term, rounds[0], raft.now, raft.commit)])
+    assert raft.ready().reads == [(1, raft.commit)]
+
+
 def test_early_reads_fail_with_the_leadership() -> None:
     raft = leader()
     raft.read_index(1)

@@ -99,6 +99,24 @@ def _no_first_entry_wait(patch: Patch) -> None:
     patch.setattr(reads, "read_index", read_index)
 
 
+def _time_that_follows_is_not_counted(patch: Patch) -> None:
+    patch.setattr(Raft, "fell_behind", lambda raft, ticks: None)
+
+
+def _a_due_heartbeat_forgets_reads(patch: Patch) -> None:
+    tick = Raft.tick
+
+    def forgetting(raft: Raft) -> None:
+        waiting, raft.reads_waiting = raft.reads_waiting, []
+        tick(raft)
+        if raft.role is Role.LEADER:
+            raft.reads_waiting = waiting
+        else:
+            raft.out.reads_failed.extend(token for token, _, _ in waiting)
+
+    patch.setattr(Raft, "tick", forgetting)
+
+
 def _damaged(seed: int) -> Chaos:
     return Chaos(seed, nodes=3, damage=True)
 
@@ -121,6 +139,8 @@ def _members(seed: int) -> Chaos:
         (_lease_without_margin, Chaos),
         (_no_round_for_reads, Chaos),
         (_no_first_entry_wait, Chaos),
+        (_time_that_follows_is_not_counted, Chaos),
+        (_a_due_heartbeat_forgets_reads, Chaos),
     ],
 )
 def test_planted_bug_is_found(
