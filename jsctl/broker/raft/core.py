@@ -237,17 +237,25 @@ class Raft(RaftState):
     def _tick_leader(self) -> None:
         if self.transferee is not None and self.now >= self.transfer_deadline:
             self.transferee = None
-        if self.now < self.heartbeat_due:
-            return
-        if not self._hears_quorum():
-            election.become_follower(self, self.term, None)
-            return
-        replication.send_heartbeats(self)
+        if self.now >= self.quorum_due:
+            # Rounds for reads put the next heartbeat off; this look is never put off.
+            self.quorum_due = self.now + self.timing.heartbeat_ticks
+            if not self._hears_quorum():
+                election.become_follower(self, self.term, None)
+                return
+        if self.now >= self.heartbeat_due:
+            replication.send_heartbeats(self)
 
     def _hears_quorum(self) -> bool:
-        since = self.now - self.timing.election_ticks
+        """On disks those that forgot everything do not count: nothing is committed or confirmed
+        with them, and who asks is to hear so. In memory they get all from the one that leads."""
+        since, peers = self.now - self.timing.election_ticks, self.peers
         voters = self.members.voters
-        heard = sum(voter == self.me or self.peers[voter].heard_tick > since for voter in voters)
+        heard = sum(
+            voter == self.me
+            or (peers[voter].heard_tick if self.volatile else peers[voter].counted_tick) > since
+            for voter in voters
+        )
         return heard >= self.needed(len(voters))
 
     def persisted(self, index: Index, term: Term) -> None:

@@ -106,7 +106,7 @@ def become_leader(state: RaftState) -> None:
     state.lease_allowed = True
     state.round_commit = state.log.last_index + 1
     state.transferee = None
-    state.active_tick = state.heartbeat_due = state.now
+    state.active_tick = state.heartbeat_due = state.quorum_due = state.now
     state.sync_progress()
     state.append([first_entry(state, anew)])
     uncommitted = state.log.slice(state.log.commit + 1, state.log.last_index)

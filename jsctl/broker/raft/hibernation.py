@@ -78,10 +78,10 @@ def wake(state: RaftState) -> None:
         # The clock stood still meanwhile: leap, so that no late answer looks like a fresh one.
         now = state.now = now + state.timing.election_ticks
         reads.end_lease(state)
-        state.active_tick = state.heartbeat_due = now
+        state.active_tick = state.heartbeat_due = state.quorum_due = now
         start_proposing(state)
         for progress in state.peers.values():
-            progress.heard_tick = now
+            progress.heard_tick = progress.counted_tick = now
     else:
         state.heard_tick = now
         state.promise_until = now + state.timing.election_ticks

@@ -49,7 +49,7 @@ class FollowerProgress:
     """Leader's view of one peer. Invariant: match < next."""
 
     __slots__ = (
-        "acked_round", "acked_tick", "commit_sent", "down", "flow", "heard_tick", "inflight",
+        "acked_round", "acked_tick", "commit_sent", "counted_tick", "down", "flow", "heard_tick", "inflight",
         "inflight_bytes", "learner", "match", "next", "paused", "quiet", "resend", "shown",
         "standing",
     )  # fmt: skip
@@ -67,6 +67,8 @@ class FollowerProgress:
         self.inflight_bytes = 0
         self.commit_sent: Index = 0
         self.heard_tick = now
+        self.counted_tick = now
+        """When it was heard as one that knows what it has promised."""
         self.acked_tick = NEVER
         """Own tick at which the newest acknowledged heartbeat was sent."""
         self.acked_round = 0

@@ -148,8 +148,10 @@ def on_heartbeat_reply(state: RaftState, m: HeartbeatReply) -> None:
             progress.paused = False
         progress.resend = True
         state.send_dirty = state.dirty = True
-    progress.acked_tick = max(progress.acked_tick, m.tick)
-    progress.acked_round = max(progress.acked_round, m.round)
+    if m.standing != StandingKind.UNKNOWN:
+        # Who forgot its term may have voted for a later leader, which it does not tell any more.
+        progress.acked_tick = max(progress.acked_tick, m.tick)
+        progress.acked_round = max(progress.acked_round, m.round)
     if m.quiet and m.round >= state.quiet_round:
         hibernation.on_quiet_reply(state, progress)
     if state.reads_waiting:
@@ -170,6 +172,8 @@ def _show(state: RaftState, progress: FollowerProgress, match: Index) -> None:
 
 def note_standing(state: RaftState, progress: FollowerProgress, standing: StandingKind) -> None:
     """A peer that is no longer UNKNOWN counts from now on."""
+    if standing != StandingKind.UNKNOWN:
+        progress.counted_tick = state.now
     if progress.standing != standing:
         progress.standing = standing
         progress.shown = False

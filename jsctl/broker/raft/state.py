@@ -53,7 +53,7 @@ class RaftState:
         "out", "owed",
         "own_term_index", "patient", "peers", "pending_bytes", "poll_due", "polled",
         "promise_until",
-        "quiet", "quiet_round", "reached", "reads_waiting", "reported", "role", "round",
+        "quiet", "quiet_round", "quorum_due", "reached", "reads_waiting", "reported", "role", "round",
         "round_commit", "round_wanted", "salvageable", "send_dirty", "serving", "standing",
         "superseded", "telling", "term", "timeout",
         "timing", "transfer_deadline", "transferee", "verified", "volatile", "vote", "votes",
@@ -163,6 +163,8 @@ class RaftState:
         self.telling = False
         """The next appends tell it."""
         self.heartbeat_due = 0
+        self.quorum_due = 0
+        """When it is looked whether a quorum is heard."""
         self.transferee: PeerId | None = None
         self.transfer_deadline = 0
         self.lease_allowed = False
