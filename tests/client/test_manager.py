@@ -17,6 +17,7 @@ from jsctl.client.requests import api_prefix
 from jsctl.errors import NotAllowed, Unreachable, UsageError
 from jsctl.settings import Context, Settings
 from jsctl.testing import Cluster
+from tests.support.waiting import eventually
 
 
 async def test_a_stream_from_birth_to_death(settings: Settings) -> None:
@@ -41,7 +42,11 @@ async def test_a_stream_from_birth_to_death(settings: Settings) -> None:
             StreamConfig(name="M", subjects=("m.*",), num_replicas=3, max_msgs=9)
         )
         assert as_request(changed.config).metadata == {}
-        assert "M" in await manager.stream_names("m.1")
+
+        async def listed() -> bool:
+            return "M" in await manager.stream_names("m.1")
+
+        await eventually(listed, "the list of names to have the stream")
         assert [one.config.name for one in (await manager.streams("m.1")).items] == ["M"]
         await manager.delete_stream("M")
         with pytest.raises(ApiError) as missing:
@@ -54,7 +59,12 @@ async def test_consumers(settings: Settings) -> None:
         await manager.create_stream(StreamConfig(name="C", subjects=("c",), num_replicas=1))
         config = ConsumerConfig(name="X", durable_name="X", ack_policy=AckPolicy.EXPLICIT)
         assert (await manager.create_consumer("C", config)).name == "X"
-        assert await manager.consumer_names("C") == ["X"]
+
+        async def listed() -> bool:
+            return await manager.consumer_names("C") == ["X"]
+
+        # A consumer's leader may have it, and say so, before the leader of the meta group does.
+        await eventually(listed, "the list of names to have the consumer")
         assert [one.name for one in (await manager.consumers("C")).items] == ["X"]
         await manager.delete_consumer("C", "X")
         assert (await manager.consumers("C")).items == []
@@ -66,10 +76,17 @@ async def test_many_streams_come_in_pages(settings: Settings) -> None:
         for number in range(260):
             name = f"P{number:03}"
             await manager.create_stream(StreamConfig(name=name, subjects=(name,), num_replicas=1))
+        names = [f"P{number:03}" for number in range(260)]
+
+        async def listed() -> bool:
+            return set(names) <= set(await manager.stream_names())
+
+        await eventually(listed, "the list of names to have all streams")
         listing = await manager.streams()
-        assert len(listing.items) == 260
+        found = [one.config.name for one in listing.items if one.config.name.startswith("P")]
+        assert sorted(found) == names
         assert (listing.missing, listing.offline) == ((), {})
-        for name in await manager.stream_names():
+        for name in names:
             await manager.delete_stream(name)
 
 
