@@ -49,9 +49,9 @@ class FollowerProgress:
     """Leader's view of one peer. Invariant: match < next."""
 
     __slots__ = (
-        "acked_round", "acked_tick", "commit_sent", "counted_tick", "down", "flow", "heard_tick", "inflight",
-        "inflight_bytes", "learner", "match", "next", "paused", "quiet", "resend", "shown",
-        "standing",
+        "acked_round", "acked_tick", "commit_sent", "counted_tick", "down", "flow",
+        "heard_tick", "inflight", "inflight_bytes", "learner", "match", "next", "paused", "quiet",
+        "resend", "shown", "standing",
     )  # fmt: skip
 
     def __init__(self, next_index: Index, now: int, *, learner: bool) -> None:

@@ -3,9 +3,9 @@
 Lease: voters that answered a heartbeat elect no one for `lease_ticks + margin_ticks` after they
 *received* it, which is after it was *sent*. So the leader may count from the sending, of the
 heartbeats that a quorum has answered, and is alone for `lease_ticks`. The margin covers that a
-tick is a step, and clocks that run apart. A caller that was held up and takes messages before all
-of the ticks that it missed says first how many follow (`Raft.fell_behind`): they count here, so that
-an expired lease shows.
+tick is a step, and clocks that run apart. A caller that was held up, and takes messages before all
+of the ticks that it missed, says first how many follow (`Raft.fell_behind`): they count here, so
+that an expired lease shows.
 
 Round: a heartbeat sent after the read arrived and answered by a quorum proves that no later
 leader had committed anything by then. All reads of a turn share one round.

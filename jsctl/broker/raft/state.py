@@ -53,8 +53,8 @@ class RaftState:
         "out", "owed",
         "own_term_index", "patient", "peers", "pending_bytes", "poll_due", "polled",
         "promise_until",
-        "quiet", "quiet_round", "quorum_due", "reached", "reads_waiting", "reported", "role", "round",
-        "round_commit", "round_wanted", "salvageable", "send_dirty", "serving", "standing",
+        "quiet", "quiet_round", "quorum_due", "reached", "reads_waiting", "reported", "role",
+        "round", "round_commit", "round_wanted", "salvageable", "send_dirty", "serving", "standing",
         "superseded", "telling", "term", "timeout",
         "timing", "transfer_deadline", "transferee", "verified", "volatile", "vote", "votes",
     )  # fmt: skip
