@@ -33,7 +33,14 @@ PIECES_PER_TURN = 4
 BATCHES_MAX = 1_000
 """Batches under way; what is asked for beyond them ends with its first piece."""
 LATE_MAX = 10_000
-"""Gets that wait for what is committed to be applied; beyond them nobody is answered."""
+"""Gets that wait for what is committed to be applied, and those that wait for a leader; beyond them
+nobody is answered."""
+LEADERLESS_NS = 2_000_000_000
+"""So long a get waits for its replica to hear a leader."""
+LOOK_NS = 50_000_000
+"""So often it is looked whether it does."""
+UNANSWERED = b"NATS/1.0 503\r\n\r\n"
+"""What clients get where nobody listens: no replica can answer for now."""
 DIRECT_QUEUE = b"_sys_"
 WORDS = b"DIRECT.GET."
 """What follows the prefix of the API in subjects."""
@@ -58,6 +65,8 @@ class LateGet:
     captured: Captured
     index: int | None
     """What has to be applied first; None: all that the log has at the end of this turn."""
+    until_ns: int
+    """So long it waits for a leader."""
 
 
 @dataclass(slots=True)
@@ -73,6 +82,10 @@ class DirectGets:
     late: list[LateGet] = field(default_factory=list)
     """Gets for replicas that know of more than they have applied: what a client was told to be
     stored, here or at the origin of a mirror, may be among it. Only changed here."""
+    leaderless: list[LateGet] = field(default_factory=list)
+    """Gets that came while their replica had no leader, as another one is elected."""
+    _look_ns: int = 0
+    """When it is looked whether these have one."""
     damaged: DamagedReads = field(init=False)
     """Reads that wait for a repair."""
 
@@ -81,7 +94,10 @@ class DirectGets:
 
     def next_due_ns(self) -> int | None:
         """When `tick` has something to do, if nothing is repaired before."""
-        return self.damaged.next_due_ns()
+        due_ns = self.damaged.next_due_ns()
+        if not self.leaderless:
+            return due_ns
+        return self._look_ns if due_ns is None else min(self._look_ns, due_ns)
 
     def take_dropped(self) -> int:
         """How many batches ended early, and gets have no answer, since the last call."""
@@ -117,9 +133,13 @@ class DirectGets:
 
         self.damaged.wait(batch.replica, damage, again)
 
-    def tick(self) -> None:
-        """Take up what waited for a repair."""
+    def tick(self, line: LastLine) -> None:
+        """Take up what waited for a repair, or for a leader."""
         self.damaged.tick()
+        if self.leaderless and self.engine.context.now_ns >= self._look_ns:
+            leaderless, self.leaderless = self.leaderless, []
+            for get in leaderless:
+                self._serve_late(get, line)
 
     def refresh(self) -> None:
         """Listen for fresh replicas, no longer for others."""
@@ -202,14 +222,16 @@ class DirectGets:
 
     def _serve(self, responder: DirectGetResponder, captured: Captured, line: LastLine) -> None:
         replica = responder.replica
+        until_ns = self.engine.context.now_ns + LEADERLESS_NS
         if replica.leading is not None and replica.stream.config.mirror is not None:
-            self._keep(LateGet(responder, captured, None))
+            self._keep(LateGet(responder, captured, None, until_ns), self.late)
         else:
-            self._serve_late(LateGet(responder, captured, 0), line)
+            self._serve_late(LateGet(responder, captured, 0, until_ns), line)
 
     def _serve_late(self, get: LateGet, line: LastLine) -> None:
         replica = get.responder.replica
         if replica.group.gone or not self._hears(replica):
+            self._await_leader(get)
             return
         raft = replica.group.raft
         # A log may have become shorter, with another leader.
@@ -217,11 +239,21 @@ class DirectGets:
             client = client_of(get.captured[4])
             line.run(client, self._answer_one, get.responder, get.captured)
         else:
-            self._keep(get)
+            self._keep(get, self.late)
 
-    def _keep(self, get: LateGet) -> None:
-        if len(self.late) < LATE_MAX:
-            self.late.append(get)
+    def _await_leader(self, get: LateGet) -> None:
+        """Whoever is told that nobody can answer may ask again; who hears nothing waits in vain."""
+        replica, now_ns = get.responder.replica, self.engine.context.now_ns
+        if replica.group.gone or now_ns >= get.until_ns:
+            self._say(replica, get.captured[1], (Reply(b"", UNANSWERED),))
+            return
+        if not self.leaderless:
+            self._look_ns = now_ns + LOOK_NS
+        self._keep(get, self.leaderless)
+
+    def _keep(self, get: LateGet, where: list[LateGet]) -> None:
+        if len(where) < LATE_MAX:
+            where.append(get)
         else:
             self._dropped += 1
 

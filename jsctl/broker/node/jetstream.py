@@ -225,7 +225,7 @@ class JetStream:
         self.api.retry()
         self.api.gathering.tick()
         self.api.farewells.tick()
-        self._direct.tick()
+        self._direct.tick(self._line)
         if cut := self._direct.take_dropped():
             self._advisories.requests_dropped(cut)
         if now_ns >= self._refresh_due_ns and not self._is_calm:
@@ -279,7 +279,8 @@ class JetStream:
     @property
     def pending(self) -> bool:
         """Whether something waits for its time that any turn may have begun."""
-        return bool(self.api.held or (self._clustered and self.engine.assets.unsettled))
+        waiting = self.api.held or self._direct.leaderless
+        return bool(waiting or (self._clustered and self.engine.assets.unsettled))
 
     def urgent_ns(self) -> int | None:
         """When the next turn has to be for what messages may change at any time."""

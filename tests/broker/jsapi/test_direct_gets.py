@@ -2,7 +2,8 @@
 
 import pytest
 
-from jsctl.broker.jsapi.direct_gets import FRESH_NS
+from jsctl.broker.jsapi.direct_gets import FRESH_NS, LEADERLESS_NS
+from jsctl.broker.options import SECOND_NS
 from tests.broker.routing.routing_bench import interest_count
 from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.stream_requests import stream
@@ -50,6 +51,32 @@ def test_a_get_that_comes_with_news_waits_until_they_are_applied(cluster: Cluste
     other.release_disk()
     cluster.run(0.3)
     assert [payload for _, _, payload in asking.messages] == [b"newer"] * 20
+
+
+@pytest.mark.parametrize("votes_s", [0.2, 1.0, 3.0])
+def test_a_get_waits_for_the_next_leader(cluster: ClusterPlay, votes_s: float) -> None:
+    """While one is elected, nobody knows what is committed; later who asked gives up."""
+    group = cluster.group_of("S")
+    gone = cluster.leader(group)
+    asked = [one for one in cluster if one is not gone]
+    for one in asked:
+        one.disk_held = True
+    gone.halt()
+    replicas = [one.engine.assets.streams["A", "S"].group for one in asked]
+    cluster.wait(lambda: not any(one.leader for one in replicas), "nobody to lead")
+    client = asked[0].connect("a")
+    client.subscribe("got.*")
+    for number in range(20):
+        client.publish("$JS.API.DIRECT.GET.S.s.1", b"", f"got.{number}")
+    assert not client.messages
+    cluster.run(votes_s)
+    for one in asked:
+        one.release_disk()
+    cluster.run(1)
+    assert sorted(to for to, _, _ in client.messages) == sorted(f"got.{n}" for n in range(20))
+    expected = b"" if votes_s > LEADERLESS_NS / SECOND_NS else b"m1"
+    assert {payload for _, _, payload in client.messages} == {expected}
+    assert all((b" 503" in head) is (not expected) for head in client.heads)
 
 
 def test_a_mirror_is_read_with_all_that_has_come_to_it(cluster: ClusterPlay) -> None:
