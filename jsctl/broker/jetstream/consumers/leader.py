@@ -269,13 +269,13 @@ class ConsumerLeader:
                 made.again = not self.push.serve(delivery, now_ns, most, said)
             said += self.push.tend(delivery, now_ns)
         elif self.pull is not None:
-            due = self.pull.queue.next_due_ns
+            is_due = self.pull.queue.is_due(now_ns)
             if not paused:
                 made.again = not self.pull.serve(delivery, now_ns, most, said)
             # Acks or repairs that are waited for keep a no_wait request until the next heartbeat
             # or end.
             waits = delivery.stalled or delivery.damaged is not None
-            stalled = waits and not paused and (due is None or due > now_ns)
+            stalled = waits and not paused and not is_due
             idle = not made.again and not stalled
             said += self.pull.tend(delivery, now_ns, idle=idle)
         made.damaged = delivery.damaged

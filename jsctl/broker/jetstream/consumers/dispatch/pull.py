@@ -256,6 +256,18 @@ class WaitQueue:
         """When `tend` has something to do, at the earliest."""
         return self._due_ns if self.requests else None
 
+    def is_due(self, now_ns: int) -> bool:
+        """Whether a request that still waits ends now, or is to get a heartbeat."""
+        due = self.next_due_ns
+        if due is None or due > now_ns:
+            return False
+        # What was noted may be of a request that has all its messages.
+        self._due_ns = None
+        for request in self.requests:
+            self._due_soon(request.beat_at_ns)
+            self._due_soon(request.expires_ns)
+        return self._due_ns is not None and self._due_ns <= now_ns
+
     def tend(
         self, now_ns: int, has_interest: Interest, *, idle: bool, beat: bytes
     ) -> tuple[list[Status], list[bytes]]:
