@@ -14,6 +14,8 @@ from tests.differential.twins import Twins, running
 SEEDS = range(1, 9)
 FOUND = [
     ("direct", 600001),  # the last messages of subjects, from a sequence on
+    ("fast", 4106),  # a time to live in a batch, wrong and not allowed
+    ("delivered", 1915),  # no_wait behind a pull that had all of its messages
     ("pulls", 600006),  # a pull that nobody can serve in time
     ("pulls", 800008),  # a request that ends too soon
     ("streams", 800013),  # a mistake, and no room either

@@ -120,6 +120,8 @@ class Checks:
         """Whether messages without headers need no check but their size."""
         self.message_id = b""
         """The id of the message checked last."""
+        self._alone = False
+        """It is part of a fast batch."""
         self._next_seq = 0
         self._rows: list[Row] = []
         self._noted = 0
@@ -147,6 +149,7 @@ class Checks:
         """Take it, refuse it, keep it for its batch unless it is to stand alone, or name the
         sequence that it is a duplicate of."""
         self.message_id = b""
+        self._alone = alone
         if self._config.sealed:
             return api_error("JSStreamSealedErr")
         taken = Taken(self._stored_subject(subject), headers, payload)
@@ -304,8 +307,9 @@ class Checks:
         if not text:
             return None
         config, valid = self._config, parse_ttl(text) is not None
-        # The real server looks at this in another order where there is one replica.
-        if not config.allow_msg_ttl and (valid or config.num_replicas > 1):
+        # The real server looks at this in another order where there is one replica, but in batches.
+        early = self._alone or config.num_replicas > 1
+        if not config.allow_msg_ttl and (valid or early):
             return api_error("JSMessageTTLDisabledErr")
         if not valid:
             return api_error("JSMessageTTLInvalidErr")
