@@ -78,6 +78,8 @@ class Receiver:
     unit: Replica
     """Whom it is for."""
     importer: ReplicaImporter
+    peer: str = ""
+    """Who sends it."""
     offset: int = 0
     job: SyncJob | None = None
     chunk: StateChunk | None = field(default=None)

@@ -151,7 +151,7 @@ class Transfers:
         group = self.groups.by_key(chunk.key)
         if group is None or group.leading:
             return
-        receiver = self._receiver(group, chunk)
+        receiver = self._receiver(group, peer, chunk)
         if receiver is None:
             return
         if chunk.kind is ChunkKind.LAST and chunk.index <= group.raft.commit:
@@ -172,19 +172,24 @@ class Transfers:
         elif receiver.job is not None:
             self.groups.checkpoints.run(group, ImportJob(receiver, peer, receiver.job))
 
-    def _receiver(self, group: RaftGroup, chunk: StateChunk) -> Receiver | None:
-        """The receiver that a chunk is for, begun with a first one; None: not wanted."""
+    def _receiver(self, group: RaftGroup, peer: str, chunk: StateChunk) -> Receiver | None:
+        """The receiver that a chunk is for, begun with a first one; None: not wanted.
+
+        Each process numbers its transfers from 1: what another leader, or the same one behind a
+        restart, sends under the same number is another state.
+        """
         receiver = self._receivers.get(group.name)
         if receiver is not None and receiver.unit is not group.unit:
             # The group was removed and is here again: what was received is not for this one.
             receiver = None
-        if receiver is not None and receiver.transfer == chunk.transfer:
-            return receiver
-        if chunk.offset or (receiver is not None and receiver.job is not None):
+        if chunk.kind is not ChunkKind.FIRST:
+            sent = receiver is not None and (receiver.peer, receiver.transfer)
+            return receiver if sent == (peer, chunk.transfer) else None
+        if receiver is not None and receiver.job is not None:
             return None
         if receiver is not None:
             receiver.importer.abandon()
-        receiver = Receiver(chunk.transfer, group.unit, group.unit.importer())
+        receiver = Receiver(chunk.transfer, group.unit, group.unit.importer(), peer)
         self._receivers[group.name] = receiver
         return receiver
 

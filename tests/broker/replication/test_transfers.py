@@ -208,6 +208,25 @@ def test_a_newer_transfer_replaces_one_that_did_not_end(cluster: ClusterPlay) ->
     assert [ack.transfer for ack in acks] == [1, 2] and not any(ack.failed for ack in acks)
 
 
+def test_states_of_two_leaders_are_not_mixed(cluster: ClusterPlay) -> None:
+    """Each process numbers what it sends from 1, also one that was restarted meanwhile."""
+    late = behind(cluster)
+    group = late.engine.groups.by_name[cluster.group_of("S")]
+    seen = []
+    for peer, kind, offset, payload in (
+        ("x", ChunkKind.FIRST, 0, b"\x20\0\0\0aa"),
+        ("y", ChunkKind.FIRST, 0, b"\x20\0\0\0"),
+        ("x", ChunkKind.MORE, 6, b"aa"),
+        ("y", ChunkKind.MORE, 4, b"bb"),
+        ("y", ChunkKind.FIRST, 0, b"\x30"),
+    ):
+        late.engine.outbox.take()
+        chunk = StateChunk(group.key, 1, kind, offset, 50, 1, b"", payload)
+        late.engine.transfers.received(peer, chunk)
+        seen.append([ack.offset for ack in late.engine.outbox.parcel(peer).acks])
+    assert seen == [[6], [4], [], [6], [1]]
+
+
 def test_chunks_for_unknown_groups_and_leaders_are_dropped(cluster: ClusterPlay) -> None:
     leader = cluster.leader(cluster.group_of("S"))
     group = leader.engine.groups.by_name[cluster.group_of("S")]
