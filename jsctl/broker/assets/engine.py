@@ -298,6 +298,7 @@ class Engine:
                     self.transfers.imported(group, work)
                 else:
                     self._salvaged(group, work)
+                groups.checkpoints.taken(group)
         if groups.reads.answers or self.context.strangers or self.introductions.early:
             self._take_confirmed()
 

@@ -61,7 +61,7 @@ class Checkpointer:
     def soon(self, group: RaftGroup) -> None:
         """Make a group's applied state durable with this turn's work for the disk."""
         assert not group.gone, group.name
-        if group.checkpoint_running:
+        if group.checkpoint_running or group.replacing:
             group.checkpoint_again = True
         else:
             self._begin(group)
@@ -83,8 +83,18 @@ class Checkpointer:
         group.after_checkpoint.append(then)
 
     def run(self, group: RaftGroup, work: SyncJob) -> None:
-        """Have the disk thread do something for a group; it comes back in `finished`."""
+        """Have the disk thread write another state for a group; it comes back in `finished`.
+
+        Until it is `taken` no checkpoint begins: it would be of the former state, and newer."""
+        group.replacing += 1
         self._foreign.add(self._queue(group, work).ticket)
+
+    def taken(self, group: RaftGroup) -> None:
+        """What came back in `finished` is used by now, or is not wanted any more."""
+        group.replacing -= 1
+        if group.checkpoint_again and not (group.gone or group.checkpoint_running):
+            group.checkpoint_again = False
+            self.soon(group)
 
     def seal(self) -> list[DiskJob]:
         """End of the turn: what the disk thread has to do now."""
@@ -95,7 +105,7 @@ class Checkpointer:
             large = min(group.state_bytes, limits.checkpoint_bytes_max)
             logged = group.log_bytes > max(limits.checkpoint_bytes, large)
             due = logged or behind > limits.checkpoint_entries
-            if due and not group.checkpoint_running:
+            if due and not (group.checkpoint_running or group.replacing):
                 self._begin(group)
             elif group.log_bytes > RESTING_BYTES and group.name not in self._loaded:
                 self._loaded[group.name] = group, 0

@@ -138,6 +138,8 @@ class RaftGroup:
     checkpoint_running: bool = False
     checkpoint_again: bool = False
     """Another one is wanted as soon as the running one is done."""
+    replacing: int = 0
+    """States from elsewhere that are on their way to the disk, to be used from then on."""
     after_checkpoint: list[Callable[[], None]] = field(default_factory=list)
     """Called when the next checkpoint is written that is begun from now on."""
     log_bytes: int = 0

@@ -3,6 +3,7 @@
 import pytest
 
 from jsctl.broker.peers.items import ChunkKind, StateAck, StateChunk
+from jsctl.broker.raft.types import StandingKind
 from jsctl.broker.replication import transfers
 from jsctl.broker.replication.catchup import STALL_NS
 from jsctl.broker.replication.checkpoints import GroupLimits
@@ -73,6 +74,26 @@ def test_a_replica_too_far_behind_gets_the_state(cluster: ClusterPlay) -> None:
     late.begin()
     cluster.run(2)
     assert messages(late) == (60, 60), "it is still there after a restart"
+
+
+def test_no_checkpoint_overtakes_a_state_that_arrives(cluster: ClusterPlay) -> None:
+    """One may be asked for at any time, as when the log is to be freed, or the server stops."""
+    fill(cluster, 3)
+    late = lagging(cluster)
+    late.disk_held = True
+    checkpoints = late.engine.groups.checkpoints
+    cluster.wait(lambda: checkpoints.running > 0, "the state is on its way to the disk")
+    group = late.engine.groups.by_name[cluster.group_of("S")]
+    checkpoints.soon(group)
+    cluster.run(0.1)
+    late.release_disk()
+    assert messages(late) == (63, 63)
+    assert group.checkpointed == group.raft.applied, "the checkpoint follows"
+    late.halt()
+    late.begin()
+    assert messages(late) == (63, 63), "what was acknowledged is there"
+    raft = late.engine.groups.by_name[group.name].raft
+    assert raft.standing.kind is StandingKind.WHOLE
 
 
 def test_who_is_damaged_lets_another_one_send_the_state(cluster: ClusterPlay) -> None:
