@@ -83,6 +83,7 @@ def wake(state: RaftState) -> None:
         for progress in state.peers.values():
             progress.heard_tick = progress.counted_tick = now
     else:
+        now += state.behind
         state.heard_tick = now
         state.promise_until = now + state.timing.election_ticks
         state.deadline = now + state.timeout

@@ -287,7 +287,8 @@ def hear_leader(state: RaftState, term: int, leader: PeerId) -> bool:
         assert state.role is not Role.LEADER or term > state.term, "two leaders in one term"
         assert state.leader is None or term > state.term, "two leaders in one term"
         become_follower(state, term, leader)
-    now = state.now
+    # Ticks that are still to come went by before this: the promise begins behind them.
+    now = state.now + state.behind
     state.heard_tick = now
     state.promise_until = now + state.timing.election_ticks
     state.deadline = now + state.timeout
