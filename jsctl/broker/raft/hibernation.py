@@ -25,6 +25,7 @@ def wanted(state: RaftState) -> bool:
         state.serving
         and log.commit == last == log.stable == state.emitted
         and state.transferee is None
+        and not state.lowered  # That ends with time, which stands still meanwhile.
         and not state.reads_waiting
         and not state.round_wanted
     )
@@ -52,6 +53,7 @@ def agrees(state: RaftState, m: Heartbeat) -> bool:
         and state.durable_match() == m.last_index
         and state.standing.kind == StandingKind.WHOLE
         and m.sender not in state.down
+        and not state.lowered
     )
 
 

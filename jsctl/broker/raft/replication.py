@@ -216,7 +216,10 @@ def maybe_commit(state: RaftState) -> None:
     if len(voters) == 1 and voters[0] == state.me:
         index = log.stable
     else:
-        index = quorum_value([durable_at(state, peer) for peer in voters], state.lowered)
+        durable = [durable_at(state, peer) for peer in voters]
+        if state.lowered and quorum_value(durable) >= state.own_term_index:
+            state.lowered = 0  # A majority is there again. Cut off once more, it would go on alone.
+        index = quorum_value(durable, state.lowered)
     if index > log.commit and may_commit(state, index):
         advance_commit(state, index)
 
