@@ -138,6 +138,8 @@ class RaftGroup:
     checkpoint_running: bool = False
     checkpoint_again: bool = False
     """Another one is wanted as soon as the running one is done."""
+    states_sent: dict[PeerId, Index] = field(default_factory=dict)
+    """Leader: of what entry a state is on its way to a follower."""
     replacing: int = 0
     """States from elsewhere that are on their way to the disk, to be used from then on."""
     after_checkpoint: list[Callable[[], None]] = field(default_factory=list)

@@ -337,7 +337,10 @@ class Groups:
             if group.checkpointed < index:
                 self.checkpoints.soon(group)
             elif group.raft.base_index < index <= group.checkpointed:
-                group.raft.compact(min(group.checkpointed, group.raft.applied))
+                wanted = group.raft.applied
+                if group.states_sent:
+                    wanted = self.checkpoints.wanted_behind(group, wanted)
+                group.raft.compact(min(group.checkpointed, wanted))
                 self.touch(group)
 
     def seal(self) -> list[DiskBatch]:

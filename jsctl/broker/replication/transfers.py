@@ -76,6 +76,7 @@ class Transfers:
             now_ns,
         )
         self._senders[key] = sender
+        group.states_sent[peer] = sender.index
         self.logs.append(LogLine(LogLevel.INFO, f"Sending state of '{group.name}' to peer {peer}"))
         self._pump(sender, now_ns)
 
@@ -126,6 +127,7 @@ class Transfers:
     def _end(self, sender: Sender, *, done: bool, why: str, now_ns: int) -> None:
         group, peer = sender.group, sender.peer
         del self._senders[(group.name, peer)]
+        del group.states_sent[peer]
         if done:
             group.raft.snapshot_sent(peer, sender.index)
         else:

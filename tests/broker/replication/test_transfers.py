@@ -76,6 +76,22 @@ def test_a_replica_too_far_behind_gets_the_state(cluster: ClusterPlay) -> None:
     assert messages(late) == (60, 60), "it is still there after a restart"
 
 
+def test_what_is_published_while_a_state_is_on_its_way_follows_it(cluster: ClusterPlay) -> None:
+    """Else it would take another one, and so on."""
+    late = lagging(cluster)
+    late.disk_held = True
+    cluster.wait(lambda: late.engine.groups.checkpoints.running > 0, "the state is there")
+    leader = cluster.leader(cluster.group_of("S"))
+    group = leader.engine.groups.by_name[cluster.group_of("S")]
+    fill(cluster)
+    assert group.checkpointed > group.raft.base_index + 3 * SMALL.entries_kept
+    late.release_disk()
+    cluster.wait(lambda: messages(late) == (120, 120), "the rest comes from the log")
+    assert len([line for line in leader.logs if "Sending state of" in line]) == 1
+    cluster.run(2)
+    assert group.raft.applied - group.raft.base_index <= SMALL.checkpoint_entries, "forgotten again"
+
+
 def test_no_checkpoint_overtakes_a_state_that_arrives(cluster: ClusterPlay) -> None:
     """One may be asked for at any time, as when the log is to be freed, or the server stops."""
     fill(cluster, 3)
