@@ -85,10 +85,13 @@ class Groups:
         self.reads.fail(group)
 
     def park(self) -> None:
-        """Stop all groups and keep what they have on the disk."""
+        """Stop all groups and keep what they have on the disk: their files are closed, so that
+        nothing reaches them any more that the disk has yet to finish."""
         for group in self.registry:
             self._unlead(group)
             group.fail_waiting()
+            group.gone = True
+            self.checkpoints.forget(group)
         self.reads.fail()
         self.registry.clear()
         self.schedule.clear()
