@@ -171,6 +171,25 @@ def test_a_new_server_counts_although_another_one_is_away() -> None:
     assert "error" not in answer
 
 
+@pytest.mark.parametrize("leads_meta", [False, True])
+def test_what_a_removed_server_led_has_another_leader_soon(leads_meta: bool) -> None:
+    """It lives, and nobody hears anything else from groups that sleep."""
+    cluster = ClusterPlay(4)
+    cluster["n1"].request_all("$JS.API.STREAM.CREATE.S", 1, **stream())
+    cluster["n1"].request_all("$JS.API.CONSUMER.CREATE.S.C", 1, **consumer())
+    leader = cluster.leader(cluster.group_of("S"))
+    while (cluster.leader() is leader) != leads_meta:
+        ask_system(leader, "$JS.API.META.LEADER.STEPDOWN")
+        cluster.run(1)
+    groups = [cluster.group_of("S"), cluster.group_of("S", "C")]
+    cluster.run(5)
+    assert all(leader.engine.groups.by_name[name].raft.quiet for name in groups)
+    assert ask_system(leader, "$JS.API.SERVER.REMOVE", peer=leader.name)["success"]
+    cluster.wait(lambda: all(map(cluster.maybe_leader, groups)), "other ones lead", 3)
+    assert all(cluster.leader(name) is not leader for name in groups)
+    cluster.wait(lambda: len(voters(cluster, groups[0])) == 3, "and has a third replica")
+
+
 def test_a_removal_that_leaves_no_majority_is_refused(cluster: ClusterPlay) -> None:
     leader = cluster.leader()
     away, there = (one for one in cluster if one is not leader)

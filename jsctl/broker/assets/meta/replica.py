@@ -4,7 +4,7 @@ What applying changed is followed, so that groups are built and dropped; the lea
 the set of servers and answers management requests.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import InitVar, field
 
 from jsctl.broker.assets.assets import Assets
@@ -12,6 +12,7 @@ from jsctl.broker.assets.meta.group_file import META_DIRECTORY, META_GROUP
 from jsctl.broker.assets.replicas.facts import MetaChanged
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.assets.replicas.replica_files import ReplicaFiles
+from jsctl.broker.jetstream.meta.entries import MetaServer
 from jsctl.broker.jetstream.meta.state import Meta
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.types import Entry
@@ -30,6 +31,8 @@ class MetaReplica:
     assets: Assets
     raft: InitVar[Raft]
     loaded: InitVar[LoadedState]
+    is_life_of: Callable[[MetaServer], bool]
+    """Whether a server that is heard is this very life of it."""
     group: RaftGroup = field(init=False)
     files: ReplicaFiles = field(init=False)
     told_to_go: bool = False
@@ -70,8 +73,12 @@ class MetaReplica:
             self.assets.follow(change)
             context.facts.append(MetaChanged(change, self.leading))
             server = change.server
-            if server is not None and server.removed and server.peer == context.me:
-                self.told_to_go = server.incarnation == context.incarnation
+            if server is not None and server.removed:
+                if server.peer == context.me:
+                    self.told_to_go = server.incarnation == context.incarnation
+                elif self.is_life_of(server):
+                    # It lives on and leads nothing any more: who sleeps in trust of it wakes up.
+                    context.groups.peer_down(server.peer)
 
     def founded(self) -> bool:
         """An empty meta state needs nothing; what it promises rests on this log alone."""
