@@ -80,6 +80,7 @@ class Receiver:
     importer: ReplicaImporter
     peer: str = ""
     """Who sends it."""
+    heard_ns: int = 0
     offset: int = 0
     job: SyncJob | None = None
     chunk: StateChunk | None = field(default=None)

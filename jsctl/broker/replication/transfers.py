@@ -17,6 +17,8 @@ OFFERED_NS = 10_000_000_000
 """Who did not take over a damaged leader's group is not asked to again for so long."""
 LED_NS = 3_000_000_000
 """By then all have told of their damage, and it is known who has none."""
+GIVEN_UP_NS = 10_000_000_000
+"""What was received is removed so long after the last piece: its sender gave up before."""
 SENDERS_MAX = 16
 """Transfers that one server feeds at a time; others wait their turn."""
 
@@ -147,6 +149,16 @@ class Transfers:
             if not sender.group.leading or now_ns - sender.heard_ns > STALL_NS:
                 why = "no progress" if sender.group.leading else "leadership moved"
                 self._end(sender, done=False, why=why, now_ns=now_ns)
+        for name, receiver in list(self._receivers.items()):
+            if receiver.job is None and now_ns - receiver.heard_ns > GIVEN_UP_NS:
+                self._forget(name, receiver)
+
+    def _forget(self, name: str, receiver: Receiver) -> None:
+        """The rest of a state does not come: another leader may have sent the log instead."""
+        del self._receivers[name]
+        group = self.groups.by_name.get(name)
+        if group is not None and group.unit is receiver.unit:
+            receiver.importer.abandon()
 
     def received(self, peer: str, chunk: StateChunk) -> None:
         """A piece of state from a leader."""
@@ -156,6 +168,7 @@ class Transfers:
         receiver = self._receiver(group, peer, chunk)
         if receiver is None:
             return
+        receiver.heard_ns = self.groups.now_ns
         if chunk.kind is ChunkKind.LAST and chunk.index <= group.raft.commit:
             # The log brought the same meanwhile.
             receiver.importer.abandon()

@@ -245,6 +245,21 @@ def test_a_newer_transfer_replaces_one_that_did_not_end(cluster: ClusterPlay) ->
     assert [ack.transfer for ack in acks] == [1, 2] and not any(ack.failed for ack in acks)
 
 
+def test_what_came_of_a_state_goes_when_the_rest_does_not_come(cluster: ClusterPlay) -> None:
+    """The next leader may have the log, so that no other state follows."""
+    late = behind(cluster)
+    leader = cluster.leader(cluster.group_of("S"))
+    name = cluster.group_of("S")
+    group = late.engine.groups.by_name[name]
+    before = late.disk.list(f"streams/{name}")
+    (payload, *_) = leader.engine.groups.by_name[name].unit.export()
+    first = StateChunk(group.key, 1, ChunkKind.FIRST, 0, 50, 1, b"", payload)
+    late.engine.transfers.received("x", first)
+    assert late.disk.list(f"streams/{name}") != before
+    cluster.run(transfers.GIVEN_UP_NS / 1e9 + 2)
+    assert late.disk.list(f"streams/{name}") == before
+
+
 def test_states_of_two_leaders_are_not_mixed(cluster: ClusterPlay) -> None:
     """Each process numbers what it sends from 1, also one that was restarted meanwhile."""
     late = behind(cluster)
