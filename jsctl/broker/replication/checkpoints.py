@@ -125,7 +125,7 @@ class Checkpointer:
 
     def _begin(self, group: RaftGroup) -> None:
         assert not group.checkpoint_running, group.name
-        members = codec.encode_members(group.members or group.raft.members)
+        members = codec.encode_members(group.applied_members)
         work = group.unit.checkpoint(group.raft.applied, group.applied_term, members)
         if work is None:
             return

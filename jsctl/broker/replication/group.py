@@ -151,6 +151,11 @@ class RaftGroup:
     members: Members | None = None
     """Members as of the last applied entry."""
 
+    @property
+    def applied_members(self) -> Members:
+        """Those of the applied state: what follows in the log may yet be taken back."""
+        return self.members or self.raft.membership.at(self.raft.applied)
+
     def fail_waiting(self) -> None:
         """Tell everybody who waits that the outcome is not known here."""
         waiting, self.waiting = self.waiting, {}

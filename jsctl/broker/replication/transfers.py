@@ -66,7 +66,7 @@ class Transfers:
             self._waiting[key] = group
             return
         self._number += 1
-        members = codec.encode_members(group.members or group.raft.members)
+        members = codec.encode_members(group.applied_members)
         sender = Sender(
             group,
             peer,

@@ -5,13 +5,15 @@ from itertools import count
 
 import pytest
 
-from jsctl.broker.raft.types import ENTRY_OVERHEAD_BYTES
+from jsctl.broker.raft import codec
+from jsctl.broker.raft.core import Raft
+from jsctl.broker.raft.types import ENTRY_OVERHEAD_BYTES, Entry, EntryKind, Members
 from jsctl.broker.replication.checkpoints import Checkpointer, GroupLimits
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.replication.schedule import Schedule
 from jsctl.broker.store.wal.log import Wal
 from tests.broker.raft.single import ack, serving, take
-from tests.support.groups_rig import OPTIONS, Checkpoint, Unit, lone_group
+from tests.support.groups_rig import ABC, OPTIONS, Checkpoint, Unit, lone_group
 from tests.support.sim_disk import SimDisk
 
 
@@ -182,3 +184,22 @@ def test_nothing_more_stays_for_followers_that_are_not_there(gone: str) -> None:
         raft.peers["c"].become_snapshot()
     checkpoints.compact(group)
     assert raft.last_index - raft.base_index == 5
+
+
+def test_a_state_has_the_members_of_its_last_entry() -> None:
+    """Behind a restart, too: what the log has behind it is perhaps not committed."""
+    checkpoints, group = checkpointer(), lone_group("S")
+    change = Entry(3, 1, EntryKind.CONFIG, codec.encode_members(Members(("a", "b", "c", "d"))))
+    group.raft = Raft(
+        "a",
+        members=ABC,
+        base_index=2,
+        base_term=1,
+        entries=[change],
+        applied=2,
+        jitter=lambda n: 0,
+    )
+    told: list[bytes] = []
+    unit(group).checkpoint = lambda index, term, members: told.append(members)  # type: ignore[method-assign]
+    checkpoints.soon(group)
+    assert [codec.decode_members(one) for one in told] == [ABC]
