@@ -172,3 +172,7 @@ class ClusterView:
         for group, known in list(self.leaders.items()):
             if known.leader == peer:
                 del self.leaders[group]
+
+    def forget_group(self, group: str) -> None:
+        """A group is no more, here and elsewhere."""
+        self.leaders.pop(group, None)

@@ -4,15 +4,15 @@ What applying changed is followed, so that groups are built and dropped; the lea
 the set of servers and answers management requests.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import InitVar, field
 
 from jsctl.broker.assets.assets import Assets
+from jsctl.broker.assets.cluster_view import ClusterView
 from jsctl.broker.assets.meta.group_file import META_DIRECTORY, META_GROUP
 from jsctl.broker.assets.replicas.facts import MetaChanged
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.assets.replicas.replica_files import ReplicaFiles
-from jsctl.broker.jetstream.meta.entries import MetaServer
 from jsctl.broker.jetstream.meta.state import Meta
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.types import Entry
@@ -31,8 +31,7 @@ class MetaReplica:
     assets: Assets
     raft: InitVar[Raft]
     loaded: InitVar[LoadedState]
-    is_life_of: Callable[[MetaServer], bool]
-    """Whether a server that is heard is this very life of it."""
+    cluster: ClusterView
     group: RaftGroup = field(init=False)
     files: ReplicaFiles = field(init=False)
     told_to_go: bool = False
@@ -72,11 +71,14 @@ class MetaReplica:
         for change in self.meta.take_changes():
             self.assets.follow(change)
             context.facts.append(MetaChanged(change, self.leading))
+            before, after = change.before, change.after
+            if before and (after is None or after.group.name != before.group.name):
+                self.cluster.forget_group(before.group.name)
             server = change.server
             if server is not None and server.removed:
                 if server.peer == context.me:
                     self.told_to_go = server.incarnation == context.incarnation
-                elif self.is_life_of(server):
+                elif self.cluster.is_life_of(server):
                     # It lives on and leads nothing any more: who sleeps in trust of it wakes up.
                     context.groups.peer_down(server.peer)
 
