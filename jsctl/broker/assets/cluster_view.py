@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from jsctl.broker.assets.engine_options import TICK_NS, EngineOptions
+from jsctl.broker.jetstream.meta.entries import MetaServer
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.jetstream.meta.state import Meta
 from jsctl.broker.peers.election_timeout import ElectionTimeout
@@ -106,6 +107,11 @@ class ClusterView:
         known = self._meta.servers.get(facts.peer)
         return known is not None and known.removed and known.incarnation == facts.incarnation
 
+    def is_life_of(self, server: MetaServer) -> bool:
+        """Whether what was last heard of a server is of this very life of it."""
+        news = self.servers.get(server.peer)
+        return news is not None and news.facts.incarnation == server.incarnation
+
     def has_lost_memory(self, peer: str) -> bool:
         """Whether all is gone that a server held in memory: its process ended, or an operator
         removed it."""
@@ -166,3 +172,7 @@ class ClusterView:
         for group, known in list(self.leaders.items()):
             if known.leader == peer:
                 del self.leaders[group]
+
+    def forget_group(self, group: str) -> None:
+        """A group is no more, here and elsewhere."""
+        self.leaders.pop(group, None)

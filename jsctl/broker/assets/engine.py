@@ -298,6 +298,7 @@ class Engine:
                     self.transfers.imported(group, work)
                 else:
                     self._salvaged(group, work)
+                groups.checkpoints.taken(group)
         if groups.reads.answers or self.context.strangers or self.introductions.early:
             self._take_confirmed()
 
@@ -318,6 +319,8 @@ class Engine:
 
     def _leader_changed(self, change: LeaderChange) -> None:
         group = change.group
+        if group.gone:
+            return  # It has ended in the turn in which it began.
         self.context.facts.append(change)
         replica = group.unit
         if change.leader == self.options.me and isinstance(

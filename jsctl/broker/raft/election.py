@@ -66,6 +66,8 @@ def become_follower(state: RaftState, term: Term, leader: PeerId | None) -> None
     state.fresh = False
     state.dirty = True
     reset_timeout(state)
+    if leader is not None and state.lowered == 1:
+        state.lowered = 0  # It was to go on alone, and others are there.
     if leader is not None and not state.vote and state.standing.kind != StandingKind.WHOLE:
         # A damaged node may have forgotten a vote in this term; it gives no other one.
         state.vote = leader

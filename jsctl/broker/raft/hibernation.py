@@ -25,6 +25,7 @@ def wanted(state: RaftState) -> bool:
         state.serving
         and log.commit == last == log.stable == state.emitted
         and state.transferee is None
+        and not state.lowered  # That ends with time, which stands still meanwhile.
         and not state.reads_waiting
         and not state.round_wanted
     )
@@ -52,6 +53,7 @@ def agrees(state: RaftState, m: Heartbeat) -> bool:
         and state.durable_match() == m.last_index
         and state.standing.kind == StandingKind.WHOLE
         and m.sender not in state.down
+        and not state.lowered
     )
 
 
@@ -83,6 +85,7 @@ def wake(state: RaftState) -> None:
         for progress in state.peers.values():
             progress.heard_tick = progress.counted_tick = now
     else:
+        now += state.behind
         state.heard_tick = now
         state.promise_until = now + state.timing.election_ticks
         state.deadline = now + state.timeout

@@ -111,6 +111,19 @@ class RaftLog:
             end += 1
         return entries[start:end], total
 
+    def newest(self, behind: Index, bytes_max: int, count_max: int) -> tuple[Index, int]:
+        """The entries behind an index, or the newest of them within the limits: what they follow,
+        and their size in bytes."""
+        start = index = self.last_index
+        total = 0
+        while index > max(behind, self.base_index, start - count_max):
+            size = len(self.entries[index - self.base_index - 1].data) + ENTRY_OVERHEAD_BYTES
+            if total + size > bytes_max:
+                break
+            total += size
+            index -= 1
+        return index, total
+
     def persisted(self, index: Index, term: Term) -> bool:
         """Note that (index, term) is durable; False when it was replaced meanwhile.
 

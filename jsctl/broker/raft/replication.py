@@ -216,7 +216,10 @@ def maybe_commit(state: RaftState) -> None:
     if len(voters) == 1 and voters[0] == state.me:
         index = log.stable
     else:
-        index = quorum_value([durable_at(state, peer) for peer in voters], state.lowered)
+        durable = [durable_at(state, peer) for peer in voters]
+        if state.lowered and quorum_value(durable) >= state.own_term_index:
+            state.lowered = 0  # A majority is there again. Cut off once more, it would go on alone.
+        index = quorum_value(durable, state.lowered)
     if index > log.commit and may_commit(state, index):
         advance_commit(state, index)
 
@@ -287,7 +290,8 @@ def hear_leader(state: RaftState, term: int, leader: PeerId) -> bool:
         assert state.role is not Role.LEADER or term > state.term, "two leaders in one term"
         assert state.leader is None or term > state.term, "two leaders in one term"
         become_follower(state, term, leader)
-    now = state.now
+    # Ticks that are still to come went by before this: the promise begins behind them.
+    now = state.now + state.behind
     state.heard_tick = now
     state.promise_until = now + state.timing.election_ticks
     state.deadline = now + state.timeout

@@ -78,6 +78,9 @@ class Receiver:
     unit: Replica
     """Whom it is for."""
     importer: ReplicaImporter
+    peer: str = ""
+    """Who sends it."""
+    heard_ns: int = 0
     offset: int = 0
     job: SyncJob | None = None
     chunk: StateChunk | None = field(default=None)

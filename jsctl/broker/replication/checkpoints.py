@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import field
 
 from jsctl.broker.raft import codec
+from jsctl.broker.raft.types import Index
 from jsctl.broker.replication.disk_jobs import DiskJob
 from jsctl.broker.replication.group import RaftGroup, SyncJob
 from jsctl.broker.replication.schedule import Schedule
@@ -25,6 +26,11 @@ class GroupLimits:
     was added to the log, so that it is not written again and again; or so much."""
     entries_kept: int = 2_000
     """Entries that stay in memory for followers that are a little behind."""
+    lagging_bytes_max: int = 256 * 1024 * 1024
+    """Memory for more of them, in all groups: what followers lack that are there, but further
+    behind. Those for which that is not enough get the whole state."""
+    lagging_entries_max: int = 100_000
+    """The same in entries, for one group."""
     drain_rounds: int = 64
     """Rounds of one drain; what is left is done in the next turn."""
 
@@ -42,6 +48,8 @@ class Checkpointer:
     _progressed: dict[str, RaftGroup] = field(default_factory=dict)
     _loaded: dict[str, tuple[RaftGroup, int]] = field(default_factory=dict)
     """Groups with much in their log, and how far they were applied when that was seen."""
+    _lagging: dict[str, tuple[RaftGroup, int]] = field(default_factory=dict)
+    """Groups that keep more for followers, and how many bytes of it."""
     _jobs: dict[int, DiskJob] = field(default_factory=dict)
     """With the disk, or on their way to it."""
     _queued: list[DiskJob] = field(default_factory=list)
@@ -61,14 +69,17 @@ class Checkpointer:
     def soon(self, group: RaftGroup) -> None:
         """Make a group's applied state durable with this turn's work for the disk."""
         assert not group.gone, group.name
-        if group.checkpoint_running:
+        if group.checkpoint_running or group.replacing:
             group.checkpoint_again = True
         else:
             self._begin(group)
 
     def rest(self) -> None:
         """Now and then: what took much, and nothing since the last call, becomes durable without
-        the log, so that memory and disk need not hold it any longer."""
+        the log, so that memory and disk need not hold it any longer; and what was kept for
+        followers that have it by now is forgotten."""
+        for group, _ in list(self._lagging.values()):
+            self.compact(group)
         loaded, self._loaded = self._loaded, {}
         for name, (group, seen) in loaded.items():
             if group.gone or group.log_bytes <= RESTING_BYTES:
@@ -83,8 +94,18 @@ class Checkpointer:
         group.after_checkpoint.append(then)
 
     def run(self, group: RaftGroup, work: SyncJob) -> None:
-        """Have the disk thread do something for a group; it comes back in `finished`."""
+        """Have the disk thread write another state for a group; it comes back in `finished`.
+
+        Until it is `taken` no checkpoint begins: it would be of the former state, and newer."""
+        group.replacing += 1
         self._foreign.add(self._queue(group, work).ticket)
+
+    def taken(self, group: RaftGroup) -> None:
+        """What came back in `finished` is used by now, or is not wanted any more."""
+        group.replacing -= 1
+        if group.checkpoint_again and not (group.gone or group.checkpoint_running):
+            group.checkpoint_again = False
+            self.soon(group)
 
     def seal(self) -> list[DiskJob]:
         """End of the turn: what the disk thread has to do now."""
@@ -95,7 +116,7 @@ class Checkpointer:
             large = min(group.state_bytes, limits.checkpoint_bytes_max)
             logged = group.log_bytes > max(limits.checkpoint_bytes, large)
             due = logged or behind > limits.checkpoint_entries
-            if due and not group.checkpoint_running:
+            if due and not (group.checkpoint_running or group.replacing):
                 self._begin(group)
             elif group.log_bytes > RESTING_BYTES and group.name not in self._loaded:
                 self._loaded[group.name] = group, 0
@@ -104,7 +125,7 @@ class Checkpointer:
 
     def _begin(self, group: RaftGroup) -> None:
         assert not group.checkpoint_running, group.name
-        members = codec.encode_members(group.members or group.raft.members)
+        members = codec.encode_members(group.applied_members)
         work = group.unit.checkpoint(group.raft.applied, group.applied_term, members)
         if work is None:
             return
@@ -151,16 +172,40 @@ class Checkpointer:
     def compact(self, group: RaftGroup) -> None:
         """Let memory go of entries that nobody needs: durable in the store, known to followers."""
         raft = group.raft
-        keep_from = raft.applied - self.limits.entries_kept
+        keep_from = self.wanted_behind(group, raft.applied - self.limits.entries_kept)
         known = min((p.match for p in raft.progress()), default=raft.applied)
         floor = min(group.checkpointed, max(keep_from, known))
         if floor > raft.base_index:
             raft.compact(floor)
             self.schedule.touch(group)
 
+    def wanted_behind(self, group: RaftGroup, index: Index) -> Index:
+        """`index`, or the one before it behind which entries stay for followers that are there.
+
+        While their state is on its way others are published: were these forgotten, the next thing
+        that they need would be a state again, and so on as long as messages come.
+        """
+        raft, limits = group.raft, self.limits
+        self._lagging.pop(group.name, None)
+        lacking = [
+            group.states_sent.get(one.peer, index if one.snapshot else one.match)
+            for one in raft.progress()
+            if one.active
+        ]
+        behind = min(lacking, default=index)
+        if behind >= index:
+            return index
+        room = limits.lagging_bytes_max - sum([size for _, size in self._lagging.values()])
+        behind, size = raft.log.newest(behind, room, limits.lagging_entries_max)
+        if behind >= index:
+            return index
+        self._lagging[group.name] = group, size
+        return behind
+
     def forget(self, group: RaftGroup) -> None:
         """A group is not ours any more."""
         self._progressed.pop(group.name, None)
+        self._lagging.pop(group.name, None)
         for job in self._queued:
             if job.group is group:
                 del self._jobs[job.ticket]

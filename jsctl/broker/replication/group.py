@@ -138,6 +138,10 @@ class RaftGroup:
     checkpoint_running: bool = False
     checkpoint_again: bool = False
     """Another one is wanted as soon as the running one is done."""
+    states_sent: dict[PeerId, Index] = field(default_factory=dict)
+    """Leader: of what entry a state is on its way to a follower."""
+    replacing: int = 0
+    """States from elsewhere that are on their way to the disk, to be used from then on."""
     after_checkpoint: list[Callable[[], None]] = field(default_factory=list)
     """Called when the next checkpoint is written that is begun from now on."""
     log_bytes: int = 0
@@ -146,6 +150,11 @@ class RaftGroup:
     """Size of the state that the last checkpoint wrote beside the unit's own files."""
     members: Members | None = None
     """Members as of the last applied entry."""
+
+    @property
+    def applied_members(self) -> Members:
+        """Those of the applied state: what follows in the log may yet be taken back."""
+        return self.members or self.raft.membership.at(self.raft.applied)
 
     def fail_waiting(self) -> None:
         """Tell everybody who waits that the outcome is not known here."""

@@ -85,10 +85,13 @@ class Groups:
         self.reads.fail(group)
 
     def park(self) -> None:
-        """Stop all groups and keep what they have on the disk."""
+        """Stop all groups and keep what they have on the disk: their files are closed, so that
+        nothing reaches them any more that the disk has yet to finish."""
         for group in self.registry:
             self._unlead(group)
             group.fail_waiting()
+            group.gone = True
+            self.checkpoints.forget(group)
         self.reads.fail()
         self.registry.clear()
         self.schedule.clear()
@@ -337,7 +340,10 @@ class Groups:
             if group.checkpointed < index:
                 self.checkpoints.soon(group)
             elif group.raft.base_index < index <= group.checkpointed:
-                group.raft.compact(min(group.checkpointed, group.raft.applied))
+                wanted = group.raft.applied
+                if group.states_sent:
+                    wanted = self.checkpoints.wanted_behind(group, wanted)
+                group.raft.compact(min(group.checkpointed, wanted))
                 self.touch(group)
 
     def seal(self) -> list[DiskBatch]:

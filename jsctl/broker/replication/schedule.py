@@ -16,8 +16,8 @@ class Schedule:
     """Groups that need ticks."""
 
     def touch(self, group: RaftGroup) -> None:
-        """The group has something to do."""
-        if not group.dirty:
+        """The group has something to do, unless it is not ours any more."""
+        if not (group.dirty or group.gone):
             group.dirty = True
             self.busy[group.name] = group
 

@@ -17,6 +17,8 @@ OFFERED_NS = 10_000_000_000
 """Who did not take over a damaged leader's group is not asked to again for so long."""
 LED_NS = 3_000_000_000
 """By then all have told of their damage, and it is known who has none."""
+GIVEN_UP_NS = 10_000_000_000
+"""What was received is removed so long after the last piece: its sender gave up before."""
 SENDERS_MAX = 16
 """Transfers that one server feeds at a time; others wait their turn."""
 
@@ -64,7 +66,7 @@ class Transfers:
             self._waiting[key] = group
             return
         self._number += 1
-        members = codec.encode_members(group.members or group.raft.members)
+        members = codec.encode_members(group.applied_members)
         sender = Sender(
             group,
             peer,
@@ -76,6 +78,7 @@ class Transfers:
             now_ns,
         )
         self._senders[key] = sender
+        group.states_sent[peer] = sender.index
         self.logs.append(LogLine(LogLevel.INFO, f"Sending state of '{group.name}' to peer {peer}"))
         self._pump(sender, now_ns)
 
@@ -126,6 +129,7 @@ class Transfers:
     def _end(self, sender: Sender, *, done: bool, why: str, now_ns: int) -> None:
         group, peer = sender.group, sender.peer
         del self._senders[(group.name, peer)]
+        del group.states_sent[peer]
         if done:
             group.raft.snapshot_sent(peer, sender.index)
         else:
@@ -145,15 +149,26 @@ class Transfers:
             if not sender.group.leading or now_ns - sender.heard_ns > STALL_NS:
                 why = "no progress" if sender.group.leading else "leadership moved"
                 self._end(sender, done=False, why=why, now_ns=now_ns)
+        for name, receiver in list(self._receivers.items()):
+            if receiver.job is None and now_ns - receiver.heard_ns > GIVEN_UP_NS:
+                self._forget(name, receiver)
+
+    def _forget(self, name: str, receiver: Receiver) -> None:
+        """The rest of a state does not come: another leader may have sent the log instead."""
+        del self._receivers[name]
+        group = self.groups.by_name.get(name)
+        if group is not None and group.unit is receiver.unit:
+            receiver.importer.abandon()
 
     def received(self, peer: str, chunk: StateChunk) -> None:
         """A piece of state from a leader."""
         group = self.groups.by_key(chunk.key)
         if group is None or group.leading:
             return
-        receiver = self._receiver(group, chunk)
+        receiver = self._receiver(group, peer, chunk)
         if receiver is None:
             return
+        receiver.heard_ns = self.groups.now_ns
         if chunk.kind is ChunkKind.LAST and chunk.index <= group.raft.commit:
             # The log brought the same meanwhile.
             receiver.importer.abandon()
@@ -172,19 +187,24 @@ class Transfers:
         elif receiver.job is not None:
             self.groups.checkpoints.run(group, ImportJob(receiver, peer, receiver.job))
 
-    def _receiver(self, group: RaftGroup, chunk: StateChunk) -> Receiver | None:
-        """The receiver that a chunk is for, begun with a first one; None: not wanted."""
+    def _receiver(self, group: RaftGroup, peer: str, chunk: StateChunk) -> Receiver | None:
+        """The receiver that a chunk is for, begun with a first one; None: not wanted.
+
+        Each process numbers its transfers from 1: what another leader, or the same one behind a
+        restart, sends under the same number is another state.
+        """
         receiver = self._receivers.get(group.name)
         if receiver is not None and receiver.unit is not group.unit:
             # The group was removed and is here again: what was received is not for this one.
             receiver = None
-        if receiver is not None and receiver.transfer == chunk.transfer:
-            return receiver
-        if chunk.offset or (receiver is not None and receiver.job is not None):
+        if chunk.kind is not ChunkKind.FIRST:
+            sent = receiver is not None and (receiver.peer, receiver.transfer)
+            return receiver if sent == (peer, chunk.transfer) else None
+        if receiver is not None and receiver.job is not None:
             return None
         if receiver is not None:
             receiver.importer.abandon()
-        receiver = Receiver(chunk.transfer, group.unit, group.unit.importer())
+        receiver = Receiver(chunk.transfer, group.unit, group.unit.importer(), peer)
         self._receivers[group.name] = receiver
         return receiver
 

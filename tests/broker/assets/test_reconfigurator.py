@@ -171,6 +171,38 @@ def test_a_new_server_counts_although_another_one_is_away() -> None:
     assert "error" not in answer
 
 
+def test_who_led_what_is_no_more_is_forgotten(cluster: ClusterPlay) -> None:
+    """Else each consumer that ever was costs memory, and is told of to whoever comes back."""
+    client = cluster["n1"]
+    client.request_all("$JS.API.STREAM.CREATE.S", 1, **stream())
+    for name in "CDE":
+        client.request_all(f"$JS.API.CONSUMER.CREATE.S.{name}", 1, **consumer(name))
+    client.request_all("$JS.API.CONSUMER.DELETE.S.C", 1)
+    names = {"_meta_", cluster.group_of("S"), *(cluster.group_of("S", one) for one in "DE")}
+    assert all(set(one.engine.cluster.leaders) == names for one in cluster)
+    client.request_all("$JS.API.STREAM.DELETE.S", 1)
+    assert all(set(one.engine.cluster.leaders) == {"_meta_"} for one in cluster)
+
+
+@pytest.mark.parametrize("leads_meta", [False, True])
+def test_what_a_removed_server_led_has_another_leader_soon(leads_meta: bool) -> None:
+    """It lives, and nobody hears anything else from groups that sleep."""
+    cluster = ClusterPlay(4)
+    cluster["n1"].request_all("$JS.API.STREAM.CREATE.S", 1, **stream())
+    cluster["n1"].request_all("$JS.API.CONSUMER.CREATE.S.C", 1, **consumer())
+    leader = cluster.leader(cluster.group_of("S"))
+    while (cluster.leader() is leader) != leads_meta:
+        ask_system(leader, "$JS.API.META.LEADER.STEPDOWN")
+        cluster.run(1)
+    groups = [cluster.group_of("S"), cluster.group_of("S", "C")]
+    cluster.run(5)
+    assert all(leader.engine.groups.by_name[name].raft.quiet for name in groups)
+    assert ask_system(leader, "$JS.API.SERVER.REMOVE", peer=leader.name)["success"]
+    cluster.wait(lambda: all(map(cluster.maybe_leader, groups)), "other ones lead", 3)
+    assert all(cluster.leader(name) is not leader for name in groups)
+    cluster.wait(lambda: len(voters(cluster, groups[0])) == 3, "and has a third replica")
+
+
 def test_a_removal_that_leaves_no_majority_is_refused(cluster: ClusterPlay) -> None:
     leader = cluster.leader()
     away, there = (one for one in cluster if one is not leader)

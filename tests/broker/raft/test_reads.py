@@ -10,8 +10,10 @@ from jsctl.broker.raft.types import (
     RaftLimits,
     Role,
     StandingKind,
+    VoteReply,
+    VoteRequest,
 )
-from tests.broker.raft.single import leader, role, serving, settle
+from tests.broker.raft.single import data, follower, leader, role, serving, settle, take
 
 
 def test_reads_are_bounded() -> None:
@@ -34,6 +36,27 @@ def test_a_read_takes_the_round_that_was_due_anyway() -> None:
     assert len(rounds) == 1
     raft.step([HeartbeatReply("a", "b", raft.term, rounds[0], raft.now, raft.commit)])
     assert raft.ready().reads == [(1, raft.commit)]
+
+
+@pytest.mark.parametrize("more", ["nothing", "its leader's server goes down", "it sleeps"])
+def test_a_follower_that_was_held_up_keeps_what_it_promises_now(more: str) -> None:
+    """Its answer extends the leader's lease: the ticks that come late went by before it."""
+    raft = follower(*data(1, 2))
+    settle(raft)
+    timing = raft.timing
+    late = timing.election_ticks + 4
+    raft.fell_behind(late)
+    raft.step([Heartbeat("a", "b", 2, 1, 1, 50, quiet=more == "it sleeps", last_index=1)])
+    (reply,) = take(raft).send
+    assert isinstance(reply, HeartbeatReply) and reply.tick == 50
+    if more == "its leader's server goes down":
+        raft.peer_down("b")
+    for _ in range(late + timing.lease_ticks):
+        raft.tick()
+    raft.step([VoteRequest("a", "c", 3, 9, 2, pre=True)])
+    (vote,) = take(raft).send
+    assert isinstance(vote, VoteReply) and not vote.granted
+    assert role(raft) is Role.FOLLOWER
 
 
 def _alive(raft: Raft, standing: StandingKind) -> HeartbeatReply:

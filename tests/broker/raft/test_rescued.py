@@ -12,8 +12,12 @@ from jsctl.broker.raft.types import (
     Entry,
     EntryKind,
     Heartbeat,
+    HeartbeatReply,
+    Members,
+    Role,
+    VoteReply,
 )
-from tests.broker.raft.single import ABC, ALONE, ack, data, node, role, settle, take
+from tests.broker.raft.single import ABC, ALONE, ack, asleep, data, node, role, settle, take
 
 TERM = 5
 TICKS = 16
@@ -52,6 +56,57 @@ def test_the_log_tells_that_less_than_a_majority_elected() -> None:
     assert raft.rescue(1) == ""
     first = next(entry for entry in take(raft).append if entry.term == raft.term)
     assert (first.kind, first.data) == (EntryKind.EMPTY, RESCUED)
+
+
+def test_one_is_not_enough_any_more_when_a_majority_is_there_again() -> None:
+    raft = node(ABC, [1])
+    raft.rescue(1)
+    settle(raft)
+    ack(raft, "b", raft.last_index - 1)
+    assert raft.lowered == 1, "what others had before says nothing of now"
+    ack(raft, "b", raft.last_index)
+    assert raft.lowered == 0
+    before = raft.commit
+    assert raft.propose([b"x"])
+    settle(raft)
+    assert raft.commit == before, "cut off from here on, it does not go on alone"
+
+
+def test_one_is_not_enough_any_more_where_another_one_leads() -> None:
+    raft = node(ABC, [1])
+    raft.rescue(1)
+    settle(raft)
+    raft.step([Append("a", "b", raft.term + 1, 1, 1, 0, [])])
+    assert raft.lowered == 0
+
+
+@pytest.mark.parametrize("lowered", [0, 2])
+def test_a_group_does_not_sleep_while_less_than_a_majority_is_enough(lowered: int) -> None:
+    """The five minutes would not end: time stands still for those that sleep."""
+    raft = node(Members(("a", "b", "c", "d", "e")), [1])
+    for _ in range(raft.timing.election_ticks):
+        raft.tick()
+    settle(raft)
+    raft.rescue(lowered or 3)
+    for pre in (True, False):
+        term = raft.term + pre
+        for voter in "b" if lowered else "bc":
+            raft.step([VoteReply("a", voter, term, raft.term, pre, True)])
+    assert role(raft) is Role.LEADER
+    for voter in "cde":
+        raft.peer_down(voter) if lowered or voter == "d" else ack(raft, voter, raft.last_index)
+    ack(raft, "b", raft.last_index)
+    for _ in range(3 * raft.timing.quiet_ticks):
+        beats = [one for one in take(raft).send if isinstance(one, Heartbeat)]
+        raft.step(
+            [
+                HeartbeatReply("a", m.to, m.term, m.round, m.tick, raft.last_index, m.quiet)
+                for m in beats
+                if m.to not in raft.down
+            ]
+        )
+        raft.tick()
+    assert asleep(raft) is not bool(lowered)
 
 
 def test_a_group_of_one_is_its_own_majority() -> None:

@@ -5,11 +5,15 @@ from itertools import count
 
 import pytest
 
+from jsctl.broker.raft import codec
+from jsctl.broker.raft.core import Raft
+from jsctl.broker.raft.types import ENTRY_OVERHEAD_BYTES, Entry, EntryKind, Members
 from jsctl.broker.replication.checkpoints import Checkpointer, GroupLimits
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.replication.schedule import Schedule
 from jsctl.broker.store.wal.log import Wal
-from tests.support.groups_rig import OPTIONS, Checkpoint, Unit, lone_group
+from tests.broker.raft.single import ack, serving, take
+from tests.support.groups_rig import ABC, OPTIONS, Checkpoint, Unit, lone_group
 from tests.support.sim_disk import SimDisk
 
 
@@ -119,3 +123,83 @@ def test_entries_that_a_follower_lacks_are_kept() -> None:
     group.checkpointed = 8
     checkpoints.compact(group)
     assert group.raft.base_index == 8
+
+
+def with_followers(number: int) -> RaftGroup:
+    """A leader of three that has applied entries which only one of the others has, too."""
+    group = lone_group("S")
+    raft = group.raft = serving()
+    raft.propose([b"x" * (100 - ENTRY_OVERHEAD_BYTES)] * number)
+    take(raft)
+    ack(raft, "b", raft.last_index)
+    while take(raft):
+        pass
+    group.checkpointed = raft.applied
+    return group
+
+
+@pytest.mark.parametrize(
+    ("limits", "kept"),
+    [
+        (GroupLimits(entries_kept=5), 50),
+        (GroupLimits(entries_kept=5, lagging_entries_max=20), 20),
+        (GroupLimits(entries_kept=5, lagging_bytes_max=1050), 10),
+        (GroupLimits(entries_kept=5, lagging_bytes_max=250), 5),
+    ],
+)
+def test_entries_stay_for_followers_that_lack_them(limits: GroupLimits, kept: int) -> None:
+    checkpoints, group = checkpointer(limits), with_followers(50)
+    checkpoints.compact(group)
+    assert group.raft.last_index - group.raft.base_index == kept
+    ack(group.raft, "c", group.raft.last_index)
+    checkpoints.rest()
+    assert group.raft.last_index - group.raft.base_index <= 5
+
+
+def test_memory_for_followers_is_shared_and_given_back() -> None:
+    limits = GroupLimits(entries_kept=5, lagging_bytes_max=6000)
+    checkpoints, first, second = checkpointer(limits), with_followers(50), with_followers(50)
+    second.name = "T"
+    for group in (first, second):
+        checkpoints.compact(group)
+    assert [one.raft.last_index - one.raft.base_index for one in (first, second)] == [50, 10]
+    third = with_followers(50)
+    third.name = "U"
+    checkpoints.forget(first)
+    checkpoints.compact(third)
+    assert third.raft.last_index - third.raft.base_index == 50
+
+
+@pytest.mark.parametrize("gone", ["down", "silent", "waits for its state"])
+def test_nothing_more_stays_for_followers_that_are_not_there(gone: str) -> None:
+    checkpoints, group = checkpointer(GroupLimits(entries_kept=5)), with_followers(50)
+    raft = group.raft
+    if gone == "down":
+        raft.peer_down("c")
+    elif gone == "silent":
+        for _ in range(raft.timing.election_ticks):
+            raft.tick()
+            ack(raft, "b", raft.last_index)
+    else:
+        raft.peers["c"].become_snapshot()
+    checkpoints.compact(group)
+    assert raft.last_index - raft.base_index == 5
+
+
+def test_a_state_has_the_members_of_its_last_entry() -> None:
+    """Behind a restart, too: what the log has behind it is perhaps not committed."""
+    checkpoints, group = checkpointer(), lone_group("S")
+    change = Entry(3, 1, EntryKind.CONFIG, codec.encode_members(Members(("a", "b", "c", "d"))))
+    group.raft = Raft(
+        "a",
+        members=ABC,
+        base_index=2,
+        base_term=1,
+        entries=[change],
+        applied=2,
+        jitter=lambda n: 0,
+    )
+    told: list[bytes] = []
+    unit(group).checkpoint = lambda index, term, members: told.append(members)  # type: ignore[method-assign]
+    checkpoints.soon(group)
+    assert [codec.decode_members(one) for one in told] == [ABC]

@@ -357,6 +357,35 @@ def test_parked_groups_keep_their_log() -> None:
     assert Wal.open(rig.disk, "log", OPTIONS)[1].groups[b"S"].last_index == 2
 
 
+def test_nothing_reaches_parked_groups_that_the_disk_finishes_later() -> None:
+    """Their files are closed."""
+    rig = Rig()
+    group, unit = rig.add("S"), rig.units["S"]
+    rig.groups.propose(group, [b"x"], None)
+    rig.groups.checkpoints.soon(group)
+    rig.turn()
+    assert len(rig.batches) == 2, "entry and checkpoint are on their way to the disk"
+    before = list(unit.applied)
+    rig.groups.park()
+    told = list(unit.told)
+    rig.settle()
+    assert (unit.applied, unit.told, unit.checkpoints) == (before, told, [])
+    assert not busy(rig) and not awake(rig)
+    assert rig.groups.idle
+    assert Wal.open(rig.disk, "log", OPTIONS)[1].groups[b"S"].last_index == 2
+
+
+def test_a_removed_group_does_not_wake_up_again() -> None:
+    """It would ask for votes for ever, and nobody would take what it says."""
+    rig = Rig()
+    group = rig.add("S", ABC)
+    rig.settle()
+    rig.groups.remove(group)
+    rig.groups.touch(group)
+    rig.turn()
+    assert not busy(rig) and not awake(rig)
+
+
 def test_a_drain_that_does_not_end_goes_on_in_the_next_turn() -> None:
     rig = Rig(GroupLimits(drain_rounds=1))
     group = rig.add("S", ABC)

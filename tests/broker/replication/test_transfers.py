@@ -3,6 +3,7 @@
 import pytest
 
 from jsctl.broker.peers.items import ChunkKind, StateAck, StateChunk
+from jsctl.broker.raft.types import StandingKind
 from jsctl.broker.replication import transfers
 from jsctl.broker.replication.catchup import STALL_NS
 from jsctl.broker.replication.checkpoints import GroupLimits
@@ -73,6 +74,42 @@ def test_a_replica_too_far_behind_gets_the_state(cluster: ClusterPlay) -> None:
     late.begin()
     cluster.run(2)
     assert messages(late) == (60, 60), "it is still there after a restart"
+
+
+def test_what_is_published_while_a_state_is_on_its_way_follows_it(cluster: ClusterPlay) -> None:
+    """Else it would take another one, and so on."""
+    late = lagging(cluster)
+    late.disk_held = True
+    cluster.wait(lambda: late.engine.groups.checkpoints.running > 0, "the state is there")
+    leader = cluster.leader(cluster.group_of("S"))
+    group = leader.engine.groups.by_name[cluster.group_of("S")]
+    fill(cluster)
+    assert group.checkpointed > group.raft.base_index + 3 * SMALL.entries_kept
+    late.release_disk()
+    cluster.wait(lambda: messages(late) == (120, 120), "the rest comes from the log")
+    assert len([line for line in leader.logs if "Sending state of" in line]) == 1
+    cluster.run(2)
+    assert group.raft.applied - group.raft.base_index <= SMALL.checkpoint_entries, "forgotten again"
+
+
+def test_no_checkpoint_overtakes_a_state_that_arrives(cluster: ClusterPlay) -> None:
+    """One may be asked for at any time, as when the log is to be freed, or the server stops."""
+    fill(cluster, 3)
+    late = lagging(cluster)
+    late.disk_held = True
+    checkpoints = late.engine.groups.checkpoints
+    cluster.wait(lambda: checkpoints.running > 0, "the state is on its way to the disk")
+    group = late.engine.groups.by_name[cluster.group_of("S")]
+    checkpoints.soon(group)
+    cluster.run(0.1)
+    late.release_disk()
+    assert messages(late) == (63, 63)
+    assert group.checkpointed == group.raft.applied, "the checkpoint follows"
+    late.halt()
+    late.begin()
+    assert messages(late) == (63, 63), "what was acknowledged is there"
+    raft = late.engine.groups.by_name[group.name].raft
+    assert raft.standing.kind is StandingKind.WHOLE
 
 
 def test_who_is_damaged_lets_another_one_send_the_state(cluster: ClusterPlay) -> None:
@@ -206,6 +243,40 @@ def test_a_newer_transfer_replaces_one_that_did_not_end(cluster: ClusterPlay) ->
         )
     acks = late.engine.outbox.parcel("x").acks
     assert [ack.transfer for ack in acks] == [1, 2] and not any(ack.failed for ack in acks)
+
+
+def test_what_came_of_a_state_goes_when_the_rest_does_not_come(cluster: ClusterPlay) -> None:
+    """The next leader may have the log, so that no other state follows."""
+    late = behind(cluster)
+    leader = cluster.leader(cluster.group_of("S"))
+    name = cluster.group_of("S")
+    group = late.engine.groups.by_name[name]
+    before = late.disk.list(f"streams/{name}")
+    (payload, *_) = leader.engine.groups.by_name[name].unit.export()
+    first = StateChunk(group.key, 1, ChunkKind.FIRST, 0, 50, 1, b"", payload)
+    late.engine.transfers.received("x", first)
+    assert late.disk.list(f"streams/{name}") != before
+    cluster.run(transfers.GIVEN_UP_NS / 1e9 + 2)
+    assert late.disk.list(f"streams/{name}") == before
+
+
+def test_states_of_two_leaders_are_not_mixed(cluster: ClusterPlay) -> None:
+    """Each process numbers what it sends from 1, also one that was restarted meanwhile."""
+    late = behind(cluster)
+    group = late.engine.groups.by_name[cluster.group_of("S")]
+    seen = []
+    for peer, kind, offset, payload in (
+        ("x", ChunkKind.FIRST, 0, b"\x20\0\0\0aa"),
+        ("y", ChunkKind.FIRST, 0, b"\x20\0\0\0"),
+        ("x", ChunkKind.MORE, 6, b"aa"),
+        ("y", ChunkKind.MORE, 4, b"bb"),
+        ("y", ChunkKind.FIRST, 0, b"\x30"),
+    ):
+        late.engine.outbox.take()
+        chunk = StateChunk(group.key, 1, kind, offset, 50, 1, b"", payload)
+        late.engine.transfers.received(peer, chunk)
+        seen.append([ack.offset for ack in late.engine.outbox.parcel(peer).acks])
+    assert seen == [[6], [4], [], [6], [1]]
 
 
 def test_chunks_for_unknown_groups_and_leaders_are_dropped(cluster: ClusterPlay) -> None:

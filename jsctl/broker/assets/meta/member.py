@@ -142,7 +142,7 @@ class MetaMember:
             salvage=True,
         )
         self.founding = founding
-        self.replica = MetaReplica(context, self.state, self._assets, raft, loaded)
+        self.replica = MetaReplica(context, self.state, self._assets, raft, loaded, self._cluster)
         context.groups.add(self.replica.group)
         if raft.standing.kind is StandingKind.WHOLE:
             starter.expect(raft.last_index)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import InitVar, field
 
 from jsctl.broker.assets.assets import Assets
+from jsctl.broker.assets.cluster_view import ClusterView
 from jsctl.broker.assets.meta.group_file import META_DIRECTORY, META_GROUP
 from jsctl.broker.assets.replicas.facts import MetaChanged
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
@@ -30,6 +31,7 @@ class MetaReplica:
     assets: Assets
     raft: InitVar[Raft]
     loaded: InitVar[LoadedState]
+    cluster: ClusterView
     group: RaftGroup = field(init=False)
     files: ReplicaFiles = field(init=False)
     told_to_go: bool = False
@@ -69,9 +71,16 @@ class MetaReplica:
         for change in self.meta.take_changes():
             self.assets.follow(change)
             context.facts.append(MetaChanged(change, self.leading))
+            before, after = change.before, change.after
+            if before and (after is None or after.group.name != before.group.name):
+                self.cluster.forget_group(before.group.name)
             server = change.server
-            if server is not None and server.removed and server.peer == context.me:
-                self.told_to_go = server.incarnation == context.incarnation
+            if server is not None and server.removed:
+                if server.peer == context.me:
+                    self.told_to_go = server.incarnation == context.incarnation
+                elif self.cluster.is_life_of(server):
+                    # It lives on and leads nothing any more: who sleeps in trust of it wakes up.
+                    context.groups.peer_down(server.peer)
 
     def founded(self) -> bool:
         """An empty meta state needs nothing; what it promises rests on this log alone."""
