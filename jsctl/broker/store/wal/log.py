@@ -391,10 +391,10 @@ class Wal:
 
     def _adopt(self, scan: Scan) -> None:
         found = [one for one in scan.segments if one.frames]
-        for one in found:
-            self._segments.append(_segment_of(one))
+        first = 0 if scan.recovered.damage or not found else found[0].number
         numbers = [one.number for one in scan.segments]
         last = found[-1].number if found else 0
+        self._segments += _kept([one for one in scan.segments if first <= one.number <= last])
         spare = [_Segment(one.number, one.length) for one in scan.segments if one.number > last]
         self._made_number = max(numbers, default=0)
         if scan.recovered.damage:
@@ -409,10 +409,9 @@ class Wal:
             self._reserve = spare[0]
             self._retired = spare[1:]
             self._made_number = spare[0].number
-        if found and not scan.recovered.damage:
-            # Their removal was not durable yet.
-            old = [one for one in scan.segments if one.number < found[0].number]
-            self._retired += [_Segment(one.number, one.length) for one in old]
+        # Their removal was not durable yet.
+        old = [one for one in scan.segments if one.number < first]
+        self._retired += [_Segment(one.number, one.length) for one in old]
         for name, group in scan.recovered.groups.items():
             self._groups[name] = _group_of(group)
 
@@ -465,8 +464,17 @@ class Wal:
         self._add(fmt.EXAMINED, b"", 0, 0, scan.bad.encode())
 
 
-def _segment_of(found: FoundSegment) -> _Segment:
-    return _Segment(found.number, found.length, found.frames[0], found.groups, found.hard)
+def _kept(found: list[FoundSegment]) -> list[_Segment]:
+    """Segments that are in use, of which the last one has frames. One without, which was too short
+    for a frame or has none that checks, stays as long as the one behind it."""
+    made: list[_Segment] = []
+    for one in reversed(found):
+        if one.frames:
+            first, groups = one.frames[0], one.groups
+        else:
+            first, groups = made[-1].first_frame, dict(made[-1].groups)
+        made.append(_Segment(one.number, one.length, first, groups, one.hard))
+    return made[::-1]
 
 
 def _group_of(group: RecoveredGroup) -> _Group:

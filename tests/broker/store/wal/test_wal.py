@@ -7,8 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jsctl.broker.errors import DiskError, DiskFull, SyncFailed
-from jsctl.broker.store.wal.format import MIRROR_BYTES
-from jsctl.broker.store.wal.log import RecoveredGroup, WalOptions
+from jsctl.broker.store.wal.format import BLOCK, MIRROR_BYTES
+from jsctl.broker.store.wal.log import RecoveredGroup, Wal, WalOptions
+from jsctl.broker.store.wal.recovery import segment_name
 from tests.support.quick import examples
 from tests.support.scarce_disk import ScarceDisk
 from tests.support.sim_disk import SimDisk
@@ -150,6 +151,31 @@ def test_a_frame_larger_than_a_segment_gets_a_larger_one() -> None:
     _, found = reopen(disk)
     assert found.groups[GROUP].last_index == 300
     assert not found.damage
+
+
+def renewed(wal: Wal, first: int, last: int) -> None:
+    """Frames with one entry each, of which only the last is needed."""
+    for index in range(first, last + 1):
+        wal.add_entries(GROUP, entries(index, 1, 9))
+        wal.add_base(GROUP, index, 9, b"m")
+        wal.release(GROUP, index)
+        commit(wal)
+
+
+def test_a_segment_too_short_for_a_frame_is_given_up_in_its_turn() -> None:
+    disk = disk_of()
+    wal, _ = reopen(disk)
+    wal.add_entries(GROUP, entries(1, 1))
+    commit(wal)
+    wal.add_entries(GROUP, entries(2, 1, size=12 * BLOCK))
+    commit(wal)
+    wal.close()
+    wal, _ = reopen(disk)
+    renewed(wal, 3, 40)
+    wal.close()
+    _, found = reopen(disk)
+    assert not found.damage
+    assert segment_name(2, SMALL.segment_bytes) not in disk.list("wal")
 
 
 def test_a_failed_sync_is_final() -> None:
