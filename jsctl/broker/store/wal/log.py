@@ -82,6 +82,8 @@ class Wal:
         self._count = 0
         self._bytes = 0
         self._claimed: dict[bytes, Claimed] = {}
+        self._greatest: dict[bytes, int] = {}
+        """Greatest entry index of each group among what is to be written."""
         self._touched: set[bytes] = set()
         self._claims: list[Claim] = []
         self._in_flight: dict[int, WalBatch] = {}
@@ -132,12 +134,17 @@ class Wal:
         self._bytes += size + count * (fmt.RECORD_BYTES + len(group))
         claimed = self._claimed_of(group)
         claimed.last_index, claimed.last_term = entries[-1][0], entries[-1][1]
+        self._greatest[group] = entries[-1][0]
         self._state_of(group)
 
     def add_truncate(self, group: bytes, from_index: int) -> None:
         """Entries of a group from an index on are void."""
         state = self._state_of(group)
         assert from_index > state.base_index, "a log is not cut below its base"
+        # The group may never get as far again: what is void keeps no segment.
+        for greatest in (self._greatest, *[segment.groups for segment in self._segments]):
+            if greatest.get(group, 0) >= from_index:
+                greatest[group] = from_index - 1
         self._add(fmt.TRUNCATE, group, 0, from_index)
 
     def add_vote(self, group: bytes, term: int, vote: bytes) -> None:
@@ -167,6 +174,7 @@ class Wal:
         self._claimed_of(group).unsure = True
         self._groups.pop(group, None)
         self._touched.discard(group)
+        self._greatest.pop(group, None)
         for segment in self._segments:
             segment.groups.pop(group, None)
             segment.hard.discard(group)
@@ -243,9 +251,8 @@ class Wal:
         segment.first_frame = segment.first_frame or number
         for group in self._touched:
             segment.hard.add(group)
-        for group, one in self._claimed.items():
-            if one.last_index:
-                segment.groups[group] = max(segment.groups.get(group, 0), one.last_index)
+        for group, index in self._greatest.items():
+            segment.groups[group] = max(segment.groups.get(group, 0), index)
         batch = WalBatch(
             ticket=self._ticket,
             writer=self._writer,
@@ -268,7 +275,7 @@ class Wal:
             self._retiring = (batch.ticket, carried)
         self._in_flight[batch.ticket] = batch
         self._parts, self._count, self._bytes = [], 0, 0
-        self._claimed, self._touched, self._retired = {}, set(), []
+        self._claimed, self._greatest, self._touched, self._retired = {}, {}, set(), []
         return batch
 
     def done(self, ticket: int) -> None:

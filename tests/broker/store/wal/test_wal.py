@@ -178,6 +178,28 @@ def test_a_segment_too_short_for_a_frame_is_given_up_in_its_turn() -> None:
     assert segment_name(2, SMALL.segment_bytes) not in disk.list("wal")
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_entries_that_are_void_keep_no_segment(*, restarts: bool) -> None:
+    disk = disk_of()
+    wal, _ = reopen(disk)
+    wal.add_base(GROUP, 0, 0, b"m")
+    wal.add_entries(GROUP, entries(1, 100))
+    commit(wal)
+    wal.add_entries(GROUP, entries(101, 20))
+    wal.add_truncate(GROUP, 51)
+    wal.add_base(GROUP, 50, 1, b"m")
+    commit(wal)
+    if restarts:
+        wal.close()
+        wal, _ = reopen(disk)
+    wal.release(GROUP, 50)
+    for term in range(60):
+        wal.add_vote(b"S:two", term, b"")
+        commit(wal)
+    assert not wal.pinned()
+    assert len(disk.list("wal")) <= 4
+
+
 def test_a_failed_sync_is_final() -> None:
     disk = disk_of()
     wal, _ = reopen(disk)
