@@ -208,8 +208,7 @@ class Wal:
             first, last = segment.first_frame, min(end or newest, newest) - 1
             if first and first <= last:
                 path = f"{self._directory}/{segment_name(segment.number, segment.length)}"
-                identity = self._options.identity
-                found.append(LogCheck(path, segment.length, identity, first, last))
+                found.append(LogCheck(path, segment.length, self._options.identity, first, last))
         return found
 
     def suspect(self, check: LogCheck) -> bool:
@@ -399,11 +398,10 @@ class Wal:
     def _adopt(self, scan: Scan) -> None:
         found = [one for one in scan.segments if one.frames]
         first = 0 if scan.recovered.damage or not found else found[0].number
-        numbers = [one.number for one in scan.segments]
         last = found[-1].number if found else 0
         self._segments += _kept([one for one in scan.segments if first <= one.number <= last])
         spare = [_Segment(one.number, one.length) for one in scan.segments if one.number > last]
-        self._made_number = max(numbers, default=0)
+        self._made_number = max((one.number for one in scan.segments), default=0)
         if scan.recovered.damage:
             # Whatever lies behind the damage is evidence: it is not written into.
             self._position = _FOREVER
@@ -428,12 +426,14 @@ class Wal:
 
         A reserve without blanks comes last: until then zeros are sound in the others.
         """
-        for one in scan.segments:
-            if one.frames:
-                for at in one.torn_slots + one.zero_slots:
-                    self._writer.restate((one.number, one.length), at, one.claim)
+        used = [one for one in scan.segments if one.frames]
+        for one in used[-1:]:
+            self._writer.assure(one)
+        for one in used:
+            for at in one.torn_slots + one.zero_slots:
+                self._writer.restate((one.number, one.length), at, one.claim)
         if not scan.has_blanks:
-            last = max((one.number for one in scan.segments if one.frames), default=0)
+            last = used[-1].number if used else 0
             with suppress(DiskFull):  # They stay as they are until there is room.
                 for one in scan.segments:
                     if one.number > last:

@@ -212,6 +212,28 @@ def test_a_failed_sync_is_final() -> None:
             batch.run()
 
 
+@pytest.mark.parametrize("frames", [1, 3, 8])
+def test_what_a_failed_sync_left_in_the_page_cache_is_no_promise(frames: int) -> None:
+    disk = disk_of()
+    wal, _ = reopen(disk)
+    for index in range(1, frames):
+        wal.add_entries(GROUP, entries(index, 1))
+        commit(wal)
+    wal.add_entries(GROUP, entries(frames, 1))
+    disk.fail_syncs = 1
+    with pytest.raises(SyncFailed):
+        commit(wal)
+    disk.kill()
+    wal, found = reopen(disk)
+    assert found.groups[GROUP].last_index == frames
+    wal.add_entries(GROUP, entries(frames + 1, 1))
+    commit(wal)
+    disk.crash()
+    _, found = reopen(disk)
+    assert not found.damage
+    assert found.groups[GROUP].last_index == frames + 1
+
+
 def test_a_full_disk_is_noticed_before_the_log_needs_room() -> None:
     disk = disk_of()
     wal, _ = reopen(disk)
