@@ -33,6 +33,9 @@ from jsctl.dataclass import dataclass
 
 BLOCK = 512
 PAX_BYTES_MAX = 64 * 1024
+POSITIONS_MAX = 1024 * 1024
+"""Messages that a consumer waits for, or has delivered again: a few bytes name one, and what is
+made of them takes hundreds."""
 _RECORD = struct.Struct("<IQqH")
 _HASH_BYTES = 8
 _HEADERS_BIT, _ERASED_BIT, _REMOVED_BIT = 1 << 31, 1 << 63, 1 << 62
@@ -87,6 +90,7 @@ class TarParser:
         self._sequence = 0
         self._configs: dict[str, dict[str, object]] = {}
         """Of consumers."""
+        self._configs_bytes = 0
 
     def feed(self, data: bytes) -> None:
         """Take the bytes that follow."""
@@ -171,6 +175,9 @@ class TarParser:
             case ["msgs", "index.db"]:
                 return _bounds(content)
             case ["obs", consumer, "meta.inf"]:
+                self._configs_bytes += len(content)
+                if self._configs_bytes > DOCUMENT_BYTES_MAX:
+                    raise BrokenStream("the consumers of the archive are too large")
                 self._configs[consumer] = _document(name, content)
             case ["obs", consumer, "o.dat"]:
                 config = self._configs.pop(consumer, None)
@@ -274,6 +281,11 @@ def _bounds(content: bytes) -> BoundsEntry | None:
     return BoundsEntry(first, last, signed(last_time))
 
 
+def _check_count(name: str, count: int) -> None:
+    if count > POSITIONS_MAX:
+        raise BrokenStream(f'consumer "{name}" names too many messages')
+
+
 def _consumer(name: str, config: dict[str, object], content: bytes) -> ConsumerEntry:
     """The consumer as newer archives have it."""
     if len(content) < 2 or content[0] != _CONSUMER_MAGIC or content[1] != 2:
@@ -281,6 +293,7 @@ def _consumer(name: str, config: dict[str, object], content: bytes) -> ConsumerE
     numbers = _numbers(content, 2)
     floor, floor_stream, delivered, delivered_stream, count = (next(numbers) for _ in range(5))
     pending: dict[str, object] = {}
+    _check_count(name, count)
     if count:
         newest = signed(next(numbers))
         for _ in range(count):
@@ -289,7 +302,9 @@ def _consumer(name: str, config: dict[str, object], content: bytes) -> ConsumerE
                 "Sequence": number + floor,
                 "Timestamp": (newest - since) * _SECOND_NS,
             }
-    again = {str(next(numbers) + floor_stream): next(numbers) for _ in range(next(numbers))}
+    count = next(numbers)
+    _check_count(name, count)
+    again = {str(next(numbers) + floor_stream): next(numbers) for _ in range(count)}
     state = {
         "delivered": {"consumer_seq": delivered, "stream_seq": delivered_stream},
         "ack_floor": {"consumer_seq": floor, "stream_seq": floor_stream},

@@ -103,10 +103,9 @@ class Recovery:
         self._check_end()
         self._index.settle()
         self._drop_dead()
-        # What was read may still be in the page cache only.
-        synced = self.durable.segment if self.durable else 0
-        known = [one.number for one in files.segments if one.number in self._present]
-        files.unsynced.update(number for number in known if number >= synced)
+        durable = self.durable or Durable(0, 0, 0, 0, 0, 0, 0)
+        known = self.durable is not None or self._witness is None
+        files.distrust(self._present, durable.segment, durable.offset, is_known=known)
         last = files.segments[-1] if files.segments else None
         if last is None or last.sealed or self._gap:
             files.begin()

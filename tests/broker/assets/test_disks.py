@@ -58,3 +58,24 @@ def test_where_all_disks_stand_still_nothing_is_acknowledged_and_all_goes_on(
     cluster.run(2)
     stores = [one.engine.assets.streams[("A", "S")].store for one in cluster]
     assert len({(store.last_seq, store.digest()) for store in stores}) == 1
+
+
+def test_a_state_for_which_there_was_no_room_is_written_when_there_is(
+    cluster: ClusterPlay,
+) -> None:
+    group = cluster.group_of("S")
+    leader = cluster.leader(group)
+    full = next(one for one in cluster if one is not leader)
+    replica = full.engine.assets.streams[("A", "S")]
+    room = full.disk.free_bytes()
+    full.disk.capacity -= room
+    leader.connect("a").publish("s.x", b"1")
+    cluster.wait(lambda: replica.store.last_seq == 1, "it is applied")
+    checkpoints = full.engine.groups.checkpoints
+    checkpoints.soon(replica.group)
+    cluster.run(0.5)
+    assert replica.group.checkpointed < replica.group.raft.applied
+    full.disk.capacity += room
+    checkpoints.soon(replica.group)
+    cluster.run(0.5)
+    assert replica.group.checkpointed == replica.group.raft.applied

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from jsctl.broker.errors import Damaged, DiskError, DiskFull
+from jsctl.broker.errors import Damaged, DiskError, DiskFull, SyncFailed
 from jsctl.broker.store.checkpoint import CheckpointJob
 from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.memory_store import MemoryStore
@@ -183,6 +183,32 @@ def test_an_unsynced_tail_is_brought_back_by_replay() -> None:
         for mark, frame in enumerate(frames, 1):
             store.append(frame, mark)
         assert [one[0] for one in store.next_many(ALL, 1, 100)] == list(range(1, 31))
+
+
+@pytest.mark.parametrize("known", [0, 3, 6])
+def test_what_a_failed_sync_left_in_the_page_cache_is_no_promise(known: int) -> None:
+    disk = SimDisk(random.Random(3))
+    store = open_store(disk)
+    for seq in range(1, 21):
+        store.append(frame_of([row(seq)]), seq)
+        if seq == known:
+            settle(store)
+    job = store.checkpoint()
+    assert job is not None
+    disk.fail_syncs = 100
+    for path in disk.paths():
+        # All that the system wrote back by itself before it failed.
+        with pytest.raises(SyncFailed):
+            disk.open(path).sync()
+    disk.fail_syncs = 0
+    disk.kill()
+    store = open_store(disk)
+    assert store.last_seq == 20
+    settle(store)
+    disk.crash()
+    store = open_store(disk)
+    assert not store.damage
+    assert [one[0] for one in store.load_range(1, 30)] == list(range(1, 21))
 
 
 def test_mostly_dead_segments_are_rewritten_and_dead_ones_go() -> None:

@@ -116,7 +116,9 @@ class StoredStream:
         if self.volatile:
             return NothingToKeep(index)
         if not self.stream.store.find_room():
-            return None  # The log keeps everything until there is room.
+            # The log keeps everything until there is room, and this is due as it was.
+            self.files.overtaken()
+            return None
         return self.job(self.stream, self.number, index, term, members)
 
     def job(

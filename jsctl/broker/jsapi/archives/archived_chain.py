@@ -76,13 +76,19 @@ class ChainBuild:
         """A message of the archive, stored or not."""
         self._add_removed(row[0] - 1)
         if row[0] > self.chain.seq:
-            self.chain.add_leaf(row[0], leaf_of(frame_of([row]).buffer[FRAME_HEADER_BYTES:]))
+            self._add(row[0], leaf_of(frame_of([row]).buffer[FRAME_HEADER_BYTES:]))
 
     def _add_removed(self, up_to: int) -> None:
         while self._removed and self._removed[0][0] <= up_to:
             seq, leaf = self._removed.popleft()
             if seq > self.chain.seq:
-                self.chain.add_leaf(seq, leaf)
+                self._add(seq, leaf)
+
+    def _add(self, seq: int, leaf: bytes) -> None:
+        chain, known = self.chain, len(self.chain.blocks)
+        chain.add_leaf(seq, leaf)
+        if len(chain.blocks) > known:
+            chain.trim(0)
 
     def finish(self) -> Chain:
         """The chain, if it is the one that the archive speaks of."""

@@ -24,6 +24,7 @@ from jsctl.backups.tar import BoundsEntry, ConfigEntry, OldEntry, RemovedEntry, 
 from jsctl.broker.errors import BrokerError, SyncFailed
 from jsctl.broker.jetstream.chains.chain_key import CHAIN_KEY
 from jsctl.broker.jetstream.consumers.state import ConsumerState
+from jsctl.broker.jetstream.streams.checks import HEADER_BYTES_MAX
 from jsctl.broker.jetstream.streams.entries import Config
 from jsctl.broker.jetstream.streams.publish_headers import MSG_ID, TTL, nats_fields, parse_ttl
 from jsctl.broker.jetstream.streams.stream import Stream
@@ -191,7 +192,8 @@ class RestoreBuild:
         if not 0 <= consumers <= self.consumers_max:
             raise BrokenStream(f"the archive names {consumers} consumers")
         try:
-            self._last_time_ns = max(parse_time(str(entry.state.get("last_ts", ""))), 0)
+            told_ns = parse_time(str(entry.state.get("last_ts", "")))
+            self._last_time_ns = min(max(told_ns, 0), TIME_MAX_NS)
         except ValueError:
             self._last_time_ns = 0
 
@@ -215,6 +217,8 @@ class RestoreBuild:
         headers, size_max = entry.headers, self.stream.config.max_msg_size
         if headers and not (headers.startswith(_HEADERS_BEGIN) and headers.endswith(_HEADERS_END)):
             raise BrokenStream(f"message sequence {seq} has invalid headers")
+        if len(headers) > HEADER_BYTES_MAX:
+            raise BrokenStream(f"message sequence {seq} has too large headers")
         if 0 <= size_max < len(headers) + len(entry.payload):
             raise BrokenStream(f"message sequence {seq} exceeds maximum message size")
         self._newest_ns = max(self._newest_ns, entry.time_ns)
@@ -259,15 +263,17 @@ class RestoreBuild:
             self._finish_parsing()
             self._flush()
             self._check_interest()
+            last = max(self._last_seq, self._first_seq - 1)
             if self._chain is not None:
-                self.stream.chained.chain = self._chain.finish()
+                self.stream.chained.chain = chain = self._chain.finish()
+                if chain.seq > last:
+                    raise BrokenStream("the archive's chain goes on behind its last message")
         except SyncFailed:
             raise
         except (BrokenStream, BrokerError) as error:
             self._fail(error)
             return
         store, stream = self.stream.store, self.stream
-        last = max(self._last_seq, self._first_seq - 1)
         time_ns = store.last_time_ns
         if last > store.last_seq:
             # What came last is removed: only the state knows when it came.

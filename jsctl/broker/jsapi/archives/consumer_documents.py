@@ -14,7 +14,7 @@ from jsctl.broker.jetstream.consumers.chosen import Chosen
 from jsctl.broker.jetstream.consumers.dead_letters import DEAD_MAX
 from jsctl.broker.jetstream.consumers.state import ConsumerState, Death
 
-SEQUENCE_MAX = (1 << 63) - 1
+SEQUENCE_MAX = 1 << 62
 DELIVERIES_MAX = (1 << 32) - 1
 _SELECTED = "jsctl_selected"
 _DEAD = "jsctl_dead"

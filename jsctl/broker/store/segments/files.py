@@ -6,6 +6,7 @@ synced here: until a checkpoint, the caller's log is what brings messages back.
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from contextlib import suppress
 
 from jsctl.broker.errors import DiskError
 from jsctl.broker.ports import Disk, File
@@ -41,6 +42,7 @@ from jsctl.dataclass import dataclass
 
 SEGMENT_BYTES = 8 << 20
 _OPEN_FILES_MAX = 32
+_COPIED_BYTES = 1 << 20
 _READ_STEP = 4096
 """How much of a file is given up where it cannot be read."""
 _TABLES_MAX = 64
@@ -203,6 +205,26 @@ class SegmentFiles:
                 kept = readable(one.file, one.size)
                 one.file.close()
                 one.file = PatientFile(self.disk, path, None, kept)
+
+    def distrust(self, present: set[int], number: int, offset: int, *, is_known: bool) -> None:
+        """What files have behind a position may be in the page cache only: the next checkpoint
+        syncs them. After a sync that failed that cache counts as written, so all of it is written
+        once more; not where the position is lost, and any of it may have been promised."""
+        for one in self.segments:
+            if one.number in present and one.number >= number:
+                self.unsynced.add(one.number)
+                if is_known:
+                    self._write_anew(one, offset if one.number == number else 0)
+
+    def _write_anew(self, segment: Segment, start: int) -> None:
+        # What fails here is left to the sync, and to who reads.
+        with suppress(DiskError):
+            file = self.disk.open(self.path(segment.number))
+            try:
+                for at in range(start, segment.size, _COPIED_BYTES):
+                    file.write(at, (file.read(at, min(_COPIED_BYTES, segment.size - at)),))
+            finally:
+                file.close()
 
     def begin_anew(self) -> None:
         """Begin a segment and give up all others: the store is empty now."""

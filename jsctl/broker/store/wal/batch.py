@@ -1,6 +1,7 @@
 """The disk thread's side of the log: writing one frame, and making and reusing segments."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import field
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ from jsctl.broker.pieces import gathered
 from jsctl.broker.ports import Disk, File
 from jsctl.broker.store.wal import format as fmt
 from jsctl.broker.store.wal.format import Claim
-from jsctl.broker.store.wal.recovery import segment_name
+from jsctl.broker.store.wal.recovery import FoundSegment, segment_name
 from jsctl.dataclass import dataclass
 
 _TEMPORARY = "segment.new"
@@ -92,6 +93,20 @@ class WalWriter:
         for segment in segments:
             self.file(*segment).sync()
         self._disk.sync_directory(self._directory)
+
+    def assure(self, found: FoundSegment) -> None:
+        """Write the last frame anew where nothing says that its sync returned.
+
+        One that failed has left it in the page cache, as if it were written: no sync would write it
+        any more. The frames before it are durable, or it would not have been begun.
+        """
+        number, file = found.frames[-1], self.file(found.number, found.length)
+        slot = file.read(fmt.slot_of(found.length, number), fmt.MIRROR_SLOT)
+        claim, _ = fmt.decode_mirror(slot, self.identity)
+        if claim is None or claim.number != number:
+            start = max((end for one, end in found.ends.items() if one < number), default=0)
+            with suppress(DiskFull):  # Its place is taken already, on most file systems.
+                file.write(start, (file.read(start, found.end - start),))
 
     def restate(self, segment: tuple[int, int], at: int, claim: Claim | None) -> None:
         """Write one copy of a segment's claims anew, a blank without a claim, and durably.

@@ -82,6 +82,8 @@ class Wal:
         self._count = 0
         self._bytes = 0
         self._claimed: dict[bytes, Claimed] = {}
+        self._greatest: dict[bytes, int] = {}
+        """Greatest entry index of each group among what is to be written."""
         self._touched: set[bytes] = set()
         self._claims: list[Claim] = []
         self._in_flight: dict[int, WalBatch] = {}
@@ -132,12 +134,17 @@ class Wal:
         self._bytes += size + count * (fmt.RECORD_BYTES + len(group))
         claimed = self._claimed_of(group)
         claimed.last_index, claimed.last_term = entries[-1][0], entries[-1][1]
+        self._greatest[group] = entries[-1][0]
         self._state_of(group)
 
     def add_truncate(self, group: bytes, from_index: int) -> None:
         """Entries of a group from an index on are void."""
         state = self._state_of(group)
         assert from_index > state.base_index, "a log is not cut below its base"
+        # The group may never get as far again: what is void keeps no segment.
+        for greatest in (self._greatest, *[segment.groups for segment in self._segments]):
+            if greatest.get(group, 0) >= from_index:
+                greatest[group] = from_index - 1
         self._add(fmt.TRUNCATE, group, 0, from_index)
 
     def add_vote(self, group: bytes, term: int, vote: bytes) -> None:
@@ -167,6 +174,7 @@ class Wal:
         self._claimed_of(group).unsure = True
         self._groups.pop(group, None)
         self._touched.discard(group)
+        self._greatest.pop(group, None)
         for segment in self._segments:
             segment.groups.pop(group, None)
             segment.hard.discard(group)
@@ -200,8 +208,7 @@ class Wal:
             first, last = segment.first_frame, min(end or newest, newest) - 1
             if first and first <= last:
                 path = f"{self._directory}/{segment_name(segment.number, segment.length)}"
-                identity = self._options.identity
-                found.append(LogCheck(path, segment.length, identity, first, last))
+                found.append(LogCheck(path, segment.length, self._options.identity, first, last))
         return found
 
     def suspect(self, check: LogCheck) -> bool:
@@ -243,9 +250,8 @@ class Wal:
         segment.first_frame = segment.first_frame or number
         for group in self._touched:
             segment.hard.add(group)
-        for group, one in self._claimed.items():
-            if one.last_index:
-                segment.groups[group] = max(segment.groups.get(group, 0), one.last_index)
+        for group, index in self._greatest.items():
+            segment.groups[group] = max(segment.groups.get(group, 0), index)
         batch = WalBatch(
             ticket=self._ticket,
             writer=self._writer,
@@ -268,7 +274,7 @@ class Wal:
             self._retiring = (batch.ticket, carried)
         self._in_flight[batch.ticket] = batch
         self._parts, self._count, self._bytes = [], 0, 0
-        self._claimed, self._touched, self._retired = {}, set(), []
+        self._claimed, self._greatest, self._touched, self._retired = {}, {}, set(), []
         return batch
 
     def done(self, ticket: int) -> None:
@@ -391,12 +397,11 @@ class Wal:
 
     def _adopt(self, scan: Scan) -> None:
         found = [one for one in scan.segments if one.frames]
-        for one in found:
-            self._segments.append(_segment_of(one))
-        numbers = [one.number for one in scan.segments]
+        first = 0 if scan.recovered.damage or not found else found[0].number
         last = found[-1].number if found else 0
+        self._segments += _kept([one for one in scan.segments if first <= one.number <= last])
         spare = [_Segment(one.number, one.length) for one in scan.segments if one.number > last]
-        self._made_number = max(numbers, default=0)
+        self._made_number = max((one.number for one in scan.segments), default=0)
         if scan.recovered.damage:
             # Whatever lies behind the damage is evidence: it is not written into.
             self._position = _FOREVER
@@ -409,10 +414,9 @@ class Wal:
             self._reserve = spare[0]
             self._retired = spare[1:]
             self._made_number = spare[0].number
-        if found and not scan.recovered.damage:
-            # Their removal was not durable yet.
-            old = [one for one in scan.segments if one.number < found[0].number]
-            self._retired += [_Segment(one.number, one.length) for one in old]
+        # Their removal was not durable yet.
+        old = [one for one in scan.segments if one.number < first]
+        self._retired += [_Segment(one.number, one.length) for one in old]
         for name, group in scan.recovered.groups.items():
             self._groups[name] = _group_of(group)
 
@@ -422,12 +426,14 @@ class Wal:
 
         A reserve without blanks comes last: until then zeros are sound in the others.
         """
-        for one in scan.segments:
-            if one.frames:
-                for at in one.torn_slots + one.zero_slots:
-                    self._writer.restate((one.number, one.length), at, one.claim)
+        used = [one for one in scan.segments if one.frames]
+        for one in used[-1:]:
+            self._writer.assure(one)
+        for one in used:
+            for at in one.torn_slots + one.zero_slots:
+                self._writer.restate((one.number, one.length), at, one.claim)
         if not scan.has_blanks:
-            last = max((one.number for one in scan.segments if one.frames), default=0)
+            last = used[-1].number if used else 0
             with suppress(DiskFull):  # They stay as they are until there is room.
                 for one in scan.segments:
                     if one.number > last:
@@ -465,8 +471,17 @@ class Wal:
         self._add(fmt.EXAMINED, b"", 0, 0, scan.bad.encode())
 
 
-def _segment_of(found: FoundSegment) -> _Segment:
-    return _Segment(found.number, found.length, found.frames[0], found.groups, found.hard)
+def _kept(found: list[FoundSegment]) -> list[_Segment]:
+    """Segments that are in use, of which the last one has frames. One without, which was too short
+    for a frame or has none that checks, stays as long as the one behind it."""
+    made: list[_Segment] = []
+    for one in reversed(found):
+        if one.frames:
+            first, groups = one.frames[0], one.groups
+        else:
+            first, groups = made[-1].first_frame, dict(made[-1].groups)
+        made.append(_Segment(one.number, one.length, first, groups, one.hard))
+    return made[::-1]
 
 
 def _group_of(group: RecoveredGroup) -> _Group:

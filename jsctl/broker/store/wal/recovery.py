@@ -443,6 +443,9 @@ class Scan:
     def _replay_hard(self, group: RecoveredGroup, one: WalRecord) -> None:
         if one.kind == fmt.TRUNCATE:
             _truncate(group, one.log_index)
+            for known in self.segments:
+                if known.groups.get(one.group, 0) >= one.log_index:
+                    known.groups[one.group] = one.log_index - 1
         elif one.kind == fmt.VOTE:
             group.term, group.vote = one.term, one.data
         elif one.kind == fmt.BASE:

@@ -3,6 +3,7 @@
 import pytest
 
 from jsctl.backups.s2 import BrokenStream
+from jsctl.broker.jetstream.chains import chain as chains
 from jsctl.broker.jetstream.chains.chain import BLOCK_SEQS, Chain, leaf_of
 from jsctl.broker.jsapi.archives import archived_chain
 from jsctl.broker.jsapi.archives.archived_chain import ChainBuild, document_of
@@ -48,6 +49,13 @@ def test_a_chain_with_many_removed_begins_later(monkeypatch: pytest.MonkeyPatch)
     assert document["anchor_seq"] == BLOCK_SEQS - 1
     again = rebuilt(document, [row for row in rows() if row[0] not in gone])
     assert (again.link, again.anchor_seq) == (chain.link, BLOCK_SEQS - 1)
+
+
+def test_a_chain_that_is_made_anew_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chains, "LEAVES_MAX", BLOCK_SEQS)
+    whole, again = chain_of(rows()), rebuilt(None, rows())
+    assert again.count <= 2 * BLOCK_SEQS
+    assert (again.seq, again.link) == (whole.seq, whole.link)
 
 
 def test_what_is_missing_stays_missing() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from jsctl.backups import s2
+from jsctl.backups import tar as old
 from jsctl.backups.archive import ConsumerEntry, MessageEntry
 from jsctl.backups.tar import OldEntry, TarParser
 from tests.support.archives import ask, restore
@@ -92,10 +93,20 @@ BROKEN = {
         tar(
             ("obs/C/meta.inf", b"{}"), ("obs/C/o.dat", b"\x16\x02\0\0\0\0" + b"\xff" * 9 + b"\x01")
         ),
-        "too early",
+        "too many messages",
     ),
     "what went wrong": (tar(("errors.txt", b"a block was bad")), "a block was bad"),
 }
+
+
+def test_configurations_of_consumers_are_not_collected_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(old, "DOCUMENT_BYTES_MAX", 1000)
+    config = json.dumps({"description": "x" * 80}).encode()
+    data = tar(*[(f"obs/C{number}/meta.inf", config) for number in range(20)])
+    answer = restore(NodePlay().connect("a"), stream("OLD", replicas=1), data)
+    assert "too large" in json.dumps(answer), answer
 
 
 @pytest.mark.parametrize(("data", "why"), BROKEN.values(), ids=BROKEN)

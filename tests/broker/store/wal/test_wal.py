@@ -7,8 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jsctl.broker.errors import DiskError, DiskFull, SyncFailed
-from jsctl.broker.store.wal.format import MIRROR_BYTES
-from jsctl.broker.store.wal.log import RecoveredGroup, WalOptions
+from jsctl.broker.store.wal.format import BLOCK, MIRROR_BYTES
+from jsctl.broker.store.wal.log import RecoveredGroup, Wal, WalOptions
+from jsctl.broker.store.wal.recovery import segment_name
 from tests.support.quick import examples
 from tests.support.scarce_disk import ScarceDisk
 from tests.support.sim_disk import SimDisk
@@ -152,6 +153,53 @@ def test_a_frame_larger_than_a_segment_gets_a_larger_one() -> None:
     assert not found.damage
 
 
+def renewed(wal: Wal, first: int, last: int) -> None:
+    """Frames with one entry each, of which only the last is needed."""
+    for index in range(first, last + 1):
+        wal.add_entries(GROUP, entries(index, 1, 9))
+        wal.add_base(GROUP, index, 9, b"m")
+        wal.release(GROUP, index)
+        commit(wal)
+
+
+def test_a_segment_too_short_for_a_frame_is_given_up_in_its_turn() -> None:
+    disk = disk_of()
+    wal, _ = reopen(disk)
+    wal.add_entries(GROUP, entries(1, 1))
+    commit(wal)
+    wal.add_entries(GROUP, entries(2, 1, size=12 * BLOCK))
+    commit(wal)
+    wal.close()
+    wal, _ = reopen(disk)
+    renewed(wal, 3, 40)
+    wal.close()
+    _, found = reopen(disk)
+    assert not found.damage
+    assert segment_name(2, SMALL.segment_bytes) not in disk.list("wal")
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_entries_that_are_void_keep_no_segment(*, restarts: bool) -> None:
+    disk = disk_of()
+    wal, _ = reopen(disk)
+    wal.add_base(GROUP, 0, 0, b"m")
+    wal.add_entries(GROUP, entries(1, 100))
+    commit(wal)
+    wal.add_entries(GROUP, entries(101, 20))
+    wal.add_truncate(GROUP, 51)
+    wal.add_base(GROUP, 50, 1, b"m")
+    commit(wal)
+    if restarts:
+        wal.close()
+        wal, _ = reopen(disk)
+    wal.release(GROUP, 50)
+    for term in range(60):
+        wal.add_vote(b"S:two", term, b"")
+        commit(wal)
+    assert not wal.pinned()
+    assert len(disk.list("wal")) <= 4
+
+
 def test_a_failed_sync_is_final() -> None:
     disk = disk_of()
     wal, _ = reopen(disk)
@@ -162,6 +210,28 @@ def test_a_failed_sync_is_final() -> None:
     for _ in range(2):
         with pytest.raises(SyncFailed):
             batch.run()
+
+
+@pytest.mark.parametrize("frames", [1, 3, 8])
+def test_what_a_failed_sync_left_in_the_page_cache_is_no_promise(frames: int) -> None:
+    disk = disk_of()
+    wal, _ = reopen(disk)
+    for index in range(1, frames):
+        wal.add_entries(GROUP, entries(index, 1))
+        commit(wal)
+    wal.add_entries(GROUP, entries(frames, 1))
+    disk.fail_syncs = 1
+    with pytest.raises(SyncFailed):
+        commit(wal)
+    disk.kill()
+    wal, found = reopen(disk)
+    assert found.groups[GROUP].last_index == frames
+    wal.add_entries(GROUP, entries(frames + 1, 1))
+    commit(wal)
+    disk.crash()
+    _, found = reopen(disk)
+    assert not found.damage
+    assert found.groups[GROUP].last_index == frames + 1
 
 
 def test_a_full_disk_is_noticed_before_the_log_needs_room() -> None:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from jsctl.broker.store.wal.format import BLOCK, MIRROR_BYTES
 from jsctl.broker.store.wal.log import Recovered, RecoveredGroup, Wal
-from jsctl.broker.store.wal.recovery import Scan
+from jsctl.broker.store.wal.recovery import Scan, segment_name
 from tests.support.quick import examples, places
 from tests.support.sim_disk import SimDisk
 from tests.support.wal_rig import GROUP, IDENTITY, SMALL, commit, disk_of, entries, reopen
@@ -110,6 +110,28 @@ def test_damage_is_remembered_until_the_group_is_whole() -> None:
 def spoil(disk: SimDisk, number: int) -> None:
     """A bit in the body of the frame with a number, where each has one block."""
     disk.flip_bit(sorted(disk.paths())[0], 8 * ((number - 1) * BLOCK + 100))
+
+
+def test_a_segment_of_which_nothing_checks_goes_with_the_others() -> None:
+    disk = disk_of()
+    wal, _ = reopen(disk)
+    for index in range(1, 24):
+        wal.add_entries(GROUP, entries(index, 1))
+        commit(wal)
+    wal.close()
+    second = f"wal/{segment_name(2, SMALL.segment_bytes)}"
+    disk.overwrite(second, b"\x55" * len(disk.content(second)))
+    wal, found = reopen(disk)
+    assert found.damage
+    for index in range(30, 60):
+        wal.add_entries(GROUP, entries(index, 1, 2))
+        wal.add_base(GROUP, index, 2, b"m")
+        wal.release(GROUP, index)
+        commit(wal)
+    wal.close()
+    _, found = reopen(disk)
+    assert not found.damage
+    assert not disk.is_file(second)
 
 
 def test_damage_behind_what_was_examined_is_damage() -> None:
