@@ -350,6 +350,17 @@ def test_a_purge_beyond_the_last_message_is_where_the_stream_goes_on(pattern: by
     assert rig.seqs() == [9]
 
 
+def test_what_the_log_does_not_take_behind_a_purge_leaves_its_sequences_alone() -> None:
+    rig = Rig()
+    rig.ask()
+    rig.propose(Admitted([rig.leader.purge(b"", 8, 0)], [Acks()]))
+    rig.lose(rig.admit((b"s.a", "lost")))
+    rig.publish((b"s.a", "taken"))
+    rig.settle()
+    assert rig.answers["taken"] == {"stream": "S", "seq": 9}
+    assert rig.seqs() == [9]
+
+
 @pytest.mark.parametrize(
     ("pattern", "up_to"), [(b"s.a", 8), (b"", 0), (b"", 1), (b"", SKIPPED_TO_MAX + 1)]
 )
