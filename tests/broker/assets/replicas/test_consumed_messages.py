@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from jsctl.api.times import SECOND_NS
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.meta.state import ChangeKind, MetaChange
 from jsctl.broker.protocol.deliveries import OutgoingMessage
 from jsctl.broker.replication.state_import import pieces
 from tests.support.cluster_play import ClusterPlay, ServerPlay
+from tests.support.node_play import PlayClient
 from tests.support.stream_requests import consumer, stream
 
 
@@ -159,3 +161,50 @@ def test_nothing_goes_before_all_consumers_are_known(cluster: ClusterPlay) -> No
     assert left(leader) == 3, "all wait for the consumer"
     leader.request_all("$JS.API.CONSUMER.DELETE.S.C", 1)
     cluster.wait(lambda: left(leader) == 0, "nobody needs them")
+
+
+def too_often(cluster: ClusterPlay, retention: str, policy: str) -> tuple[ServerPlay, PlayClient]:
+    """Have the first of two messages delivered as often as it may be: who leads the stream, and a
+    client that did not acknowledge it."""
+    client = cluster["n1"].connect("a")
+    body = stream(retention=retention)
+    cluster["n1"].request_all("$JS.API.STREAM.CREATE.S", 1, **body)
+    asked = consumer(ack_policy=policy, ack_wait=SECOND_NS, max_deliver=1)
+    cluster["n1"].request_all("$JS.API.CONSUMER.CREATE.S.C", 1, **asked)
+    publish(cluster["n1"], 2)
+    client.subscribe("next")
+    client.publish("$JS.API.CONSUMER.MSG.NEXT.S.C", b"1", "next")
+    cluster.run(4)
+    assert [server.engine.assets.streams[("A", "S")].store.messages for server in cluster] == [
+        2
+    ] * 3
+    return cluster.leader(cluster.group_of("S")), client
+
+
+@pytest.mark.parametrize("retention", ["workqueue", "interest"])
+def test_what_was_delivered_too_often_stays_whoever_leads(
+    cluster: ClusterPlay, retention: str
+) -> None:
+    leader, _ = too_often(cluster, retention, "explicit")
+    replica = leader.engine.assets.streams[("A", "S")]
+    replica.group.raft.transfer()
+    leader.engine.groups.touch(replica.group)
+    cluster.wait(lambda: replica.leader is None, "another server leads the stream")
+    cluster.run(2)
+    assert [left(server) for server in cluster] == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("retention", "policy"),
+    [("workqueue", "explicit"), ("interest", "explicit"), ("interest", "all")],
+)
+def test_what_is_acknowledged_after_it_was_delivered_too_often_goes(
+    cluster: ClusterPlay, retention: str, policy: str
+) -> None:
+    _, client = too_often(cluster, retention, policy)
+    (reply,) = (reply for _, reply, _ in client.messages if reply)
+    client.subscribe("answer")
+    client.publish(reply, b"+ACK", "answer")
+    cluster.run(1)
+    assert [subject for subject, _, _ in client.messages].count("answer") == 1
+    assert [left(server) for server in cluster] == [1, 1, 1]
