@@ -118,6 +118,8 @@ class ConsumerReplica:
         """Take one committed entry; publish what waited for it."""
         assert index > self._applied, f"entry {index} after {self._applied}"
         self._applied = index
+        # The stream may have begun to let go of what was consumed, or ceased to.
+        self.consumer.state.acks_watched = not self._is_patient()
         before = self.consumer.config
         result = self.consumer.apply(index, data)
         if data[0] == ConsumerEntryKind.CONFIG:

@@ -66,6 +66,23 @@ def test_a_state_that_a_consumer_receives_tells_what_it_has_consumed(cluster: Cl
     assert [left(server) for server in cluster] == [1, 1, 1]
 
 
+def test_a_stream_that_goes_by_interest_from_now_on_lets_go_of_what_is_consumed(
+    cluster: ClusterPlay,
+) -> None:
+    leader = made(cluster, "limits")
+    body = stream(retention="interest")
+    leader.request_all("$JS.API.STREAM.UPDATE.S", 1, **body)
+    publish(leader, 2)
+    client = leader.connect("a")
+    client.subscribe("next")
+    client.publish("$JS.API.CONSUMER.MSG.NEXT.S.C", b"1", "next")
+    cluster.run(0.5)
+    (reply,) = (reply for _, reply, _ in client.messages if reply)
+    client.publish(reply, b"+ACK")
+    cluster.run(1)
+    assert [left(server) for server in cluster] == [1, 1, 1]
+
+
 def have_acked(leader: ServerPlay, *seqs: int) -> None:
     """Its replica of the consumer applies acks, and says so."""
     known = leader.engine.assets.consumers[("A", "S", "C")]
