@@ -247,6 +247,11 @@ class LeadingStream:
         for at in range(0, len(gone), REMOVE_SEQS_MAX):
             entry = self.admission.remove(gone[at : at + REMOVE_SEQS_MAX])
             last = self._context.groups.propose(self._assigned.group, [entry], None)
+            if last is None:
+                # What was proposed in this turn took the room that the log had.
+                self.consumed.add(gone[at:], said)
+                self._retry_ns = self._context.now_ns + REFUSED_NS
+                return
         if last is None:
             self._context.traffic.deliver(self._assigned.assignment.account, said)
         elif said:

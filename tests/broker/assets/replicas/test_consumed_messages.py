@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from jsctl.api.times import SECOND_NS
+from jsctl.broker.assets.replicas import leading_stream
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.meta.state import ChangeKind, MetaChange
@@ -64,6 +65,19 @@ def test_a_state_that_a_consumer_receives_tells_what_it_has_consumed(cluster: Cl
     importer.switch()
     cluster.run(1)
     assert [left(server) for server in cluster] == [1, 1, 1]
+
+
+def test_what_the_log_has_no_room_to_remove_goes_later(
+    cluster: ClusterPlay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leader = made(cluster, "workqueue")
+    publish(leader, 3)
+    monkeypatch.setattr(leading_stream, "REMOVE_SEQS_MAX", 1)
+    raft = leader.engine.assets.streams[("A", "S")].group.raft
+    raft.limits = replace(raft.limits, proposal_bytes_max=1)
+    have_acked(leader, 1, 2, 3)
+    cluster.run(1)
+    assert [left(server) for server in cluster] == [0, 0, 0]
 
 
 def test_a_stream_that_goes_by_interest_from_now_on_lets_go_of_what_is_consumed(
