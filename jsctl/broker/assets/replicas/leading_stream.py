@@ -156,6 +156,8 @@ class LeadingStream:
         self.admission.end()
         self._sink.take()
         self._context.crowds.leave(self._assigned.group.name)
+        if said := self.consumed.end():
+            self._context.traffic.deliver(self._assigned.assignment.account, said)
 
     # Once a turn
 

@@ -1,5 +1,6 @@
 """What a stream lets go of because it was consumed: only what it knows nobody needs."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -97,13 +98,13 @@ def test_a_stream_that_goes_by_interest_from_now_on_lets_go_of_what_is_consumed(
     assert [left(server) for server in cluster] == [1, 1, 1]
 
 
-def have_acked(leader: ServerPlay, *seqs: int) -> None:
+def have_acked(leader: ServerPlay, *seqs: int, said: Sequence[OutgoingMessage] = ()) -> None:
     """Its replica of the consumer applies acks, and says so."""
     known = leader.engine.assets.consumers[("A", "S", "C")]
     state, now_ns = known.consumer.state, leader.cluster.now_ns
     state.deliver(seqs, 1, now_ns)
     state.ack(seqs, now_ns)
-    known.stream.consumed(known.consumer.take_acked(), [])
+    known.stream.consumed(known.consumer.take_acked(), [*said])
 
 
 def test_a_message_that_is_consumed_before_it_is_applied_here_goes_when_it_is(
@@ -117,6 +118,19 @@ def test_a_message_that_is_consumed_before_it_is_applied_here_goes_when_it_is(
     cluster.run(1)
     assert left(leader) == 1
     assert leader.engine.assets.streams[("A", "S")].store.first_seq == 2
+
+
+def test_who_acknowledged_is_answered_though_another_server_has_to_remove_it(
+    cluster: ClusterPlay,
+) -> None:
+    leader = made(cluster, "workqueue")
+    publish(leader, 1)
+    client = leader.connect("a")
+    client.subscribe("answer")
+    cluster.isolate(leader.name)
+    have_acked(leader, 1, said=[(b"answer", b"", b"", b"", b"")])
+    cluster.wait(lambda: bool(client.messages), "the ack counts, whoever leads")
+    assert leader.engine.assets.streams[("A", "S")].leader is None
 
 
 def test_what_was_consumed_goes_before_another_consumer_could_get_it(cluster: ClusterPlay) -> None:
