@@ -105,8 +105,9 @@ class Acknowledging:
         progress = self._delivery.progress
         state = progress.state
         seq, cseq = min(seq, state.delivered_stream), min(cseq, state.delivered_seq)
-        if seq > state.floor_stream and cseq > state.floor_seq:
-            progress.ack_all(seq, cseq, now_ns)
+        if seq > state.floor_stream and cseq > 0:
+            # The floor may be the number of a redelivery, above those of what came behind it.
+            progress.ack_all(seq, max(cseq, state.floor_seq + 1), now_ns)
         late = [one for one in state.redelivered if one <= seq and one not in state.pending]
         if late:
             progress.ack(late, now_ns)
