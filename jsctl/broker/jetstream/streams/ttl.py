@@ -12,6 +12,8 @@ from heapq import heapify, heappop, heappush
 _ITEM = struct.Struct("<Qq")
 NEVER = -1
 """`Nats-TTL: never` as a number."""
+_LAST_NS = (1 << 63) - 1
+"""The end of time, as a snapshot can write it; publishers may ask for more."""
 _SPARE = 64
 """So many that are gone may be kept besides those that are not."""
 
@@ -35,8 +37,9 @@ class Ttls:
             self.never.add(seq)
             self._order.append(seq)
             return
-        self._over[seq] = time_ns + ttl_ns
-        heappush(self._heap, (time_ns + ttl_ns, seq))
+        over_ns = min(time_ns + ttl_ns, _LAST_NS)
+        self._over[seq] = over_ns
+        heappush(self._heap, (over_ns, seq))
 
     def forget(self, seqs: Sequence[int]) -> None:
         """These messages are gone."""

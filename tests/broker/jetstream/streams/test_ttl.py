@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jsctl.broker.jetstream.streams.ttl import NEVER, Ttls
+from tests.support.admission_rig import SECOND, AdmissionRig
 
 
 class Watched(set[int]):
@@ -30,6 +32,16 @@ def test_what_never_expires_costs_nothing_while_nothing_goes_from_the_front() ->
     ttls.trim(3)
     assert Watched.seen == 0
     assert sorted(ttls.never) == [*range(3, 101)]
+
+
+@pytest.mark.parametrize("ttl", ["9223372036", "9999999999999999999", "2562047h"])
+def test_a_time_to_live_beyond_the_end_of_time_is_one_until_then(ttl: str) -> None:
+    rig = AdmissionRig(allow_msg_ttl=True)
+    rig.now = 1_790_000_000 * SECOND
+    assert rig.ask(b"s.a", TTL=ttl) == {"stream": "S", "seq": 1}
+    made = Ttls()
+    made.restore(rig.stream.ttls.snapshot())
+    assert made.next_due_ns() == rig.leader.next_due_ns() == (1 << 63) - 1
 
 
 @given(st.lists(st.tuples(st.sampled_from(["add", "forget", "trim"]), st.integers(0, 300))))
