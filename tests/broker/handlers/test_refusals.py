@@ -70,3 +70,13 @@ def test_a_durable_consumer_has_one_name() -> None:
     with pytest.raises(ApiError) as refused:
         check(config, StreamConfig())
     assert refused.value.err_code == 10132
+
+
+@pytest.mark.parametrize("digits", [20, 5_000])
+def test_samples_are_numbers_that_can_be_read(digits: int) -> None:
+    rig = Rig()
+    rig.ask("STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
+    for text in (digits * "9", digits * "9" + "%", "+" + digits * "9"):
+        config = {"durable_name": "c", "ack_policy": "explicit", "sample_freq": text}
+        body = {"stream_name": "S", "config": config}
+        assert code(rig.ask("CONSUMER.DURABLE.CREATE.S.c", body)) == 10095
