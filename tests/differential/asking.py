@@ -76,6 +76,7 @@ class Ask:
         self._floors = True
         self._pending = True
         self._waiting = True
+        self._put_back = False
         self._said = ""
         self.found: list[Found] = []
 
@@ -142,8 +143,14 @@ class Ask:
         )
         return "error" not in self._same(f"STREAM.RESTORE.{stream}", "", real, ours)
 
-    def acknowledge(self, place: int, body: bytes) -> Any:
-        """Says `body` about a message that was delivered, the last one is at -1."""
+    def acknowledge(self, place: int, body: bytes, policy: object = "") -> Any:
+        """Says `body` about a message that was delivered, the last one is at -1.
+
+        By the policy `all` only of that, once something was put back: docs/differences.md.
+        """
+        if policy == "all":
+            place = -1 if self._put_back else place
+            self._put_back = self._put_back or body.startswith(b"-NAK")
         found = self._twins.acknowledge(place, body)
         return found and self._same(f"acknowledge {place}", body.decode(), *found)
 

@@ -258,7 +258,7 @@ def acted(random: Random, ask: Ask, name: str, prefix: str, config: Config) -> N
             body["max_bytes"] = random.choice((50, 150, 400))
         ask.several(f"CONSUMER.MSG.NEXT.{name}.c", body)
     elif chance < 0.85:
-        ask.acknowledge(random.randint(-4, -1), random.choice(ACKS))
+        ask.acknowledge(random.randint(-4, -1), random.choice(ACKS), config.get("ack_policy"))
     else:
         operated(random, ask, name, prefix, config)
 
@@ -345,7 +345,7 @@ def pushed(random: Random, ask: Ask, name: str) -> None:
             for _ in range(random.randint(1, 3)):
                 ask(f"{prefix}.{random.choice(TOKENS)}", random.choice(PAYLOADS), [("A", "b")])
         elif chance < 0.8:
-            ask.acknowledge(random.randint(-4, -1), random.choice(ACKS))
+            ask.acknowledge(random.randint(-4, -1), random.choice(ACKS), config.get("ack_policy"))
         else:
             operated(random, ask, name, prefix, config)
             if "max_ack_pending" in config:

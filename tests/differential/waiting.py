@@ -42,7 +42,7 @@ def waiting(random: Random, ask: Ask, name: str) -> None:
             for _ in range(random.randint(1, 3)):
                 ask(f"{prefix}.{random.choice(TOKENS)}", random.choice(PAYLOADS))
         elif chance < 0.92:
-            ask.acknowledge(random.randint(-4, -1), random.choice(ACKS))
+            ask.acknowledge(random.randint(-4, -1), random.choice(ACKS), config.get("ack_policy"))
         elif chance < 0.98:
             _meddle(random, ask, name)
         else:

@@ -70,3 +70,25 @@ def test_a_durable_consumer_has_one_name() -> None:
     with pytest.raises(ApiError) as refused:
         check(config, StreamConfig())
     assert refused.value.err_code == 10132
+
+
+@pytest.mark.parametrize("digits", [20, 5_000])
+def test_samples_are_numbers_that_can_be_read(digits: int) -> None:
+    rig = Rig()
+    rig.ask("STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
+    for text in (digits * "9", digits * "9" + "%", "+" + digits * "9"):
+        config = {"durable_name": "c", "ack_policy": "explicit", "sample_freq": text}
+        body = {"stream_name": "S", "config": config}
+        assert code(rig.ask("CONSUMER.DURABLE.CREATE.S.c", body)) == 10095
+
+
+def test_what_tells_a_source_from_others_fits_into_its_messages() -> None:
+    """A position of it is written down even where none of its messages came."""
+    long = [{"src": f"o.{n}." + "a" * 16_000, "dest": f"s.{n}." + "b" * 16_000} for n in range(2)]
+    source = {"name": "O", "subject_transforms": [{"src": "o.x", "dest": "s.x"}, *long]}
+    rig = Rig()
+    assert "error" not in rig.ask("STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
+    wanted = {"name": "S", "subjects": ["s.>"], "sources": [source]}
+    assert code(rig.ask("STREAM.UPDATE.S", wanted)) == 10052
+    source["subject_transforms"] = long[:1]
+    assert "error" not in rig.ask("STREAM.UPDATE.S", wanted)

@@ -6,6 +6,7 @@ when the message is gone.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
+from itertools import chain
 
 from jsctl.api.words import Retention
 from jsctl.broker.assets.replicas.replica_context import ConsumerWatcher
@@ -50,6 +51,13 @@ class ConsumedMessages:
         self.seqs = {seq for seq in seqs if seq > last}
         said, self._said = self._said, []
         return [seq for seq in seqs if self._is_done_with(seq)], said
+
+    def end(self) -> list[OutgoingMessage]:
+        """Another server removes them. What is still to be published: the acks count all the same,
+        and nobody there knows who waits to hear it."""
+        waiting, self.after_removal = self.after_removal, {}
+        said, self._said = self._said, []
+        return [*chain.from_iterable(waiting.values()), *said]
 
     def _is_done_with(self, seq: int) -> bool:
         if not self.stream.store.is_live(seq):

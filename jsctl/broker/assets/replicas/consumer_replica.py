@@ -118,6 +118,8 @@ class ConsumerReplica:
         """Take one committed entry; publish what waited for it."""
         assert index > self._applied, f"entry {index} after {self._applied}"
         self._applied = index
+        # The stream may have begun to let go of what was consumed, or ceased to.
+        self.consumer.state.acks_watched = not self._is_patient()
         before = self.consumer.config
         result = self.consumer.apply(index, data)
         if data[0] == ConsumerEntryKind.CONFIG:
@@ -240,13 +242,14 @@ class ConsumerReplica:
         leader = self.leader
         if leader is None:
             return
-        if not self.group.raft.accepting or not self._may_start(leader):
+        raft = self.group.raft
+        if raft.accepting and self.assigned.config_refused:
+            self._propose_config()
+        if not raft.accepting or not self._may_start(leader):
             # The leader's state is ahead of the log; what the log refuses, it would never learn.
             self._due_ns = self.context.now_ns + REFUSED_NS
             return
-        if self.assigned.config_refused:
-            self._propose_config()
-        leader.scale(len(self.group.raft.members.voters) > 1)
+        leader.scale(len(raft.members.voters) > 1)
         if leader.letters is None and (self.consumer.dead_letters_to or self.consumer.state.dead):
             self._open_letters(leader)
         leader.delivery.hopeless = self.stream.hopeless

@@ -156,6 +156,8 @@ class LeadingStream:
         self.admission.end()
         self._sink.take()
         self._context.crowds.leave(self._assigned.group.name)
+        if said := self.consumed.end():
+            self._context.traffic.deliver(self._assigned.assignment.account, said)
 
     # Once a turn
 
@@ -247,6 +249,11 @@ class LeadingStream:
         for at in range(0, len(gone), REMOVE_SEQS_MAX):
             entry = self.admission.remove(gone[at : at + REMOVE_SEQS_MAX])
             last = self._context.groups.propose(self._assigned.group, [entry], None)
+            if last is None:
+                # What was proposed in this turn took the room that the log had.
+                self.consumed.add(gone[at:], said)
+                self._retry_ns = self._context.now_ns + REFUSED_NS
+                return
         if last is None:
             self._context.traffic.deliver(self._assigned.assignment.account, said)
         elif said:

@@ -51,7 +51,8 @@ class Acknowledging:
         progress = self._delivery.progress
         if self._consumer.config.ack_policy is AckPolicy.EXPLICIT:
             state = progress.state
-            done, replies, others = fold(acks, state.pending, self._known_up_to())
+            is_open = state.is_unacked if state.redelivered else state.pending.__contains__
+            done, replies, others = fold(acks, is_open, self._known_up_to())
             if done:
                 self._measure(done, now_ns)
                 progress.ack(done, now_ns)
@@ -95,7 +96,7 @@ class Acknowledging:
         progress = self._delivery.progress
         if self._consumer.config.ack_policy is not AckPolicy.EXPLICIT:
             self.ack_all(ack.seq, ack.cseq, now_ns)
-        elif ack.seq in progress.state.pending:
+        elif progress.state.is_unacked(ack.seq):
             self._measure((ack.seq,), now_ns)
             progress.ack((ack.seq,), now_ns)
 
@@ -104,8 +105,12 @@ class Acknowledging:
         progress = self._delivery.progress
         state = progress.state
         seq, cseq = min(seq, state.delivered_stream), min(cseq, state.delivered_seq)
-        if seq > state.floor_stream and cseq > state.floor_seq:
-            progress.ack_all(seq, cseq, now_ns)
+        if seq > state.floor_stream and cseq > 0:
+            # The floor may be the number of a redelivery, above those of what came behind it.
+            progress.ack_all(seq, max(cseq, state.floor_seq + 1), now_ns)
+        late = [one for one in state.redelivered if one <= seq and one not in state.pending]
+        if late:
+            progress.ack(late, now_ns)
 
     def _terminate(self, ack: Ack, now_ns: int) -> None:
         reason = ack.word[len(b"+TERM") :].strip().decode("utf-8", "replace")
@@ -159,7 +164,7 @@ class Acknowledging:
         if not self._sample:
             return
         state = self._delivery.progress.state
-        for seq in done:
+        for seq in filter(state.pending.__contains__, done):
             if self._sample < 100 and self._jitter(100) >= self._sample:
                 continue
             cseq, time_ns = state.pending[seq]

@@ -4,7 +4,7 @@ The ack subject tells delivery count and sequences; the payload is one of a few 
 acks, nearly all of them, take the short way and end as a list of stream sequences.
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from jsctl.api.jsontext import parse_object
@@ -53,7 +53,7 @@ class Folded(NamedTuple):
     """A batch of acks of a consumer with policy explicit."""
 
     done: list[int]
-    """Pending sequences acknowledged plainly; no duplicates."""
+    """Sequences acknowledged plainly that were not before; no duplicates."""
     answers: list[bytes]
     """Who wants to hear that their plain ack is safe."""
     others: list[Ack]
@@ -70,8 +70,8 @@ def parse(ack: Captured) -> Ack | None:
     return Ack(seq, cseq, deliveries, ack[3], ack[1])
 
 
-def fold(acks: Iterable[Captured], pending: Container[int], known_up_to: int) -> Folded:
-    """Split a batch into plain acks and others.
+def fold(acks: Iterable[Captured], is_open: Callable[[int], bool], known_up_to: int) -> Folded:
+    """Split a batch into plain acks, of those that `is_open` of, and others.
 
     A repeated ack is answered as well; one for a message that is not known is not.
     """
@@ -92,7 +92,7 @@ def fold(acks: Iterable[Captured], pending: Container[int], known_up_to: int) ->
         add(seq)
         if ack[1] and 0 < seq <= known_up_to:
             answers.append(ack[1])
-    return Folded(list(dict.fromkeys(filter(pending.__contains__, done))), answers, others)
+    return Folded(list(dict.fromkeys(filter(is_open, done))), answers, others)
 
 
 def nak_delay(word: bytes) -> int | None:

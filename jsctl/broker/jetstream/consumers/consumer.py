@@ -123,6 +123,9 @@ class Consumer:
             return self.filters.match(subject)
         if seq in state.dead:
             return True
+        if seq in state.redelivered:
+            # Also if it is not delivered any more: nobody has acknowledged it.
+            return self.filters.match(subject)
         if seq <= state.floor_stream or not self.filters.match(subject):
             return False
         if state.last_seqs and seq <= state.resume:

@@ -82,7 +82,8 @@ class ConsumerState:
         self.delivered_last_ns = self.floor_last_ns = 0
         self.pending: dict[int, Pending] = {}
         self.redelivered: dict[int, int] = {}
-        """Stream sequence -> deliveries beyond the first."""
+        """Stream sequence -> deliveries beyond the first, of those that nobody is done with:
+        besides pending ones those that were delivered as often as they may be."""
         self.dead: dict[int, Death] = {}
         """Given up, and not known to be stored as dead letters; in no order."""
         self.delayed: dict[int, None] = {}
@@ -102,6 +103,10 @@ class ConsumerState:
     def deliveries(self, seq: int) -> int:
         """How often a message was delivered that was delivered at least once."""
         return self.redelivered.get(seq, 0) + 1
+
+    def is_unacked(self, seq: int) -> bool:
+        """Whether a message waits for an ack, or would if it had not been delivered too often."""
+        return seq in self.pending or seq in self.redelivered
 
     # Operations. Each is deterministic and ignores what does not apply any more.
 
@@ -163,6 +168,9 @@ class ConsumerState:
 
     def ack(self, seqs: Collection[int], time_ns: int) -> None:
         """These are done with, by an ack or because nobody can have them any more."""
+        late, pending = self.redelivered, self.pending
+        if self.acks_watched and late:
+            self.acked += [seq for seq in seqs if seq in late and seq not in pending]
         self._take(seqs, self.acked if self.acks_watched else None)
         self.floor_last_ns = time_ns
 

@@ -14,6 +14,8 @@ from jsctl.dataclass import replace
 
 Lookup = Callable[[str], StreamConfig | None]
 """The config of another stream of the account, if there is one."""
+KEY_BYTES_MAX = 32 * 1024
+"""Index name of a source: a header of each of its messages, and positions, have it."""
 _FORBIDDEN_IN_NAMES = frozenset(" \t\r\n\f.*>\\/")
 _API = b"$JS.API"
 
@@ -150,6 +152,9 @@ def _check_sources(config: StreamConfig, lookup: Lookup, subjects: list[str]) ->
             if durable_key(source) in durables:
                 raise api_error("JSSourceDurableConsumerDuplicateDetected")
             durables.add(durable_key(source))
+        if len(key.encode()) > KEY_BYTES_MAX:
+            maximum = f"maximum allowed is {KEY_BYTES_MAX} bytes"
+            raise invalid(f"filters and destinations of a source are too long, {maximum}")
         origin = None if source.external is not None else lookup(source.name)
         if origin is not None:
             subjects += origin.subjects

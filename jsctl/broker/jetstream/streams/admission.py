@@ -386,7 +386,7 @@ class StreamLeader:
         a sequence above it has the stream go on behind that one."""
         bound = self.next_seq - 1
         if subject_filter in ALL_SUBJECTS and bound < up_to <= SKIPPED_TO_MAX:
-            self._sequencer.next_seq = up_to + 1
+            self._sequencer.go_behind(up_to)
             bound = up_to
         return encode_purge(subject_filter, min(up_to, bound) if up_to else bound, keep)
 

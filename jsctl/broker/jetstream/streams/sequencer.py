@@ -83,6 +83,7 @@ class Sequencer:
     """See the module."""
 
     __slots__ = (
+        "_behind",
         "_header_overhead",
         "_measure",
         "_overhead",
@@ -98,6 +99,8 @@ class Sequencer:
         self.acks = acks
         self.in_flight = InFlight()
         self.next_seq = stream.store.last_seq + 1
+        self._behind = 0
+        """A purge on its way has no message get this sequence, or one below it."""
         self.last_id = stream.last_msg_id
         """The id of the last message, empty if it has none."""
         self._measure = stream.store.message_bytes
@@ -229,6 +232,10 @@ class Sequencer:
 
     # The log
 
+    def go_behind(self, seq: int) -> None:
+        """The log is to have a purge that leaves nothing up to a sequence above all others."""
+        self._behind, self.next_seq = seq, seq + 1
+
     def proposed(self, first_index: int | None) -> None:
         """Where the log put the entries that were made since the last call; None: nowhere."""
         if first_index is None:
@@ -236,7 +243,8 @@ class Sequencer:
             if dropped is not None:
                 self.last_id = dropped.last_id_before
             last = [batch.seqs[-1] for batch in self.in_flight.batches if batch.seqs]
-            self.next_seq = (last[-1] if last else self._stream.store.last_seq) + 1
+            known = last[-1] if last else self._stream.store.last_seq
+            self.next_seq = max(known, self._behind) + 1
             self.in_flight.take_back(self.next_seq)
             return
         waiting = [batch for batch in self.in_flight.batches if not batch.index]

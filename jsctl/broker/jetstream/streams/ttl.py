@@ -5,6 +5,7 @@ the stream's `max_age`. What was removed otherwise is forgotten lazily.
 """
 
 import struct
+from collections import deque
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 
@@ -12,23 +13,29 @@ _ITEM = struct.Struct("<Qq")
 NEVER = -1
 """`Nats-TTL: never` as a number."""
 _LAST_NS = (1 << 63) - 1
-"""A time to live that ends later, as clients may ask for, ends here: in the year 2262."""
+"""The end of time, as a snapshot can write it; publishers may ask for more."""
+_SPARE = 64
+"""So many that are gone may be kept besides those that are not."""
 
 
 class Ttls:
     """Sequence -> when it is over, in ns; `never` holds those that outlive `max_age`."""
 
-    __slots__ = ("_heap", "_over", "never")
+    __slots__ = ("_heap", "_order", "_over", "never")
 
     def __init__(self) -> None:
         self._over: dict[int, int] = {}
         self._heap: list[tuple[int, int]] = []
         self.never: set[int] = set()
+        self._order: deque[int] = deque()
+        """Those of `never` as they came, which is by sequence, so that the lowest is at hand; some
+        may be gone."""
 
     def add(self, seq: int, time_ns: int, ttl_ns: int) -> None:
         """Learn a stored message; `ttl_ns` is NEVER or positive."""
         if ttl_ns == NEVER:
             self.never.add(seq)
+            self._order.append(seq)
             return
         over_ns = min(time_ns + ttl_ns, _LAST_NS)
         self._over[seq] = over_ns
@@ -41,11 +48,14 @@ class Ttls:
         for seq in seqs:
             self._over.pop(seq, None)
             self.never.discard(seq)
+        if len(self._order) > 2 * len(self.never) + _SPARE:
+            self._order = deque(sorted(self.never))
 
     def trim(self, first_seq: int) -> None:
         """Everything below is gone."""
-        if self.never and min(self.never) < first_seq:
-            self.never = {seq for seq in self.never if seq >= first_seq}
+        order = self._order
+        while order and order[0] < first_seq:
+            self.never.discard(order.popleft())
 
     def _clean(self) -> list[tuple[int, int]]:
         heap = self._heap
@@ -83,6 +93,7 @@ class Ttls:
         """Replace all by a snapshot's."""
         items = list(_ITEM.iter_unpack(data))
         self._over = {seq: at for seq, at in items if at != NEVER}
-        self.never = {seq for seq, at in items if at == NEVER}
+        self._order = deque([seq for seq, at in items if at == NEVER])
+        self.never = set(self._order)
         self._heap = [(at, seq) for seq, at in self._over.items()]
         heapify(self._heap)

@@ -1,15 +1,19 @@
 """What a stream lets go of because it was consumed: only what it knows nobody needs."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
+from jsctl.api.times import SECOND_NS
+from jsctl.broker.assets.replicas import leading_stream
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.meta.state import ChangeKind, MetaChange
 from jsctl.broker.protocol.deliveries import OutgoingMessage
 from jsctl.broker.replication.state_import import pieces
 from tests.support.cluster_play import ClusterPlay, ServerPlay
+from tests.support.node_play import PlayClient
 from tests.support.stream_requests import consumer, stream
 
 
@@ -64,13 +68,43 @@ def test_a_state_that_a_consumer_receives_tells_what_it_has_consumed(cluster: Cl
     assert [left(server) for server in cluster] == [1, 1, 1]
 
 
-def have_acked(leader: ServerPlay, *seqs: int) -> None:
+def test_what_the_log_has_no_room_to_remove_goes_later(
+    cluster: ClusterPlay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leader = made(cluster, "workqueue")
+    publish(leader, 3)
+    monkeypatch.setattr(leading_stream, "REMOVE_SEQS_MAX", 1)
+    raft = leader.engine.assets.streams[("A", "S")].group.raft
+    raft.limits = replace(raft.limits, proposal_bytes_max=1)
+    have_acked(leader, 1, 2, 3)
+    cluster.run(1)
+    assert [left(server) for server in cluster] == [0, 0, 0]
+
+
+def test_a_stream_that_goes_by_interest_from_now_on_lets_go_of_what_is_consumed(
+    cluster: ClusterPlay,
+) -> None:
+    leader = made(cluster, "limits")
+    body = stream(retention="interest")
+    leader.request_all("$JS.API.STREAM.UPDATE.S", 1, **body)
+    publish(leader, 2)
+    client = leader.connect("a")
+    client.subscribe("next")
+    client.publish("$JS.API.CONSUMER.MSG.NEXT.S.C", b"1", "next")
+    cluster.run(0.5)
+    (reply,) = (reply for _, reply, _ in client.messages if reply)
+    client.publish(reply, b"+ACK")
+    cluster.run(1)
+    assert [left(server) for server in cluster] == [1, 1, 1]
+
+
+def have_acked(leader: ServerPlay, *seqs: int, said: Sequence[OutgoingMessage] = ()) -> None:
     """Its replica of the consumer applies acks, and says so."""
     known = leader.engine.assets.consumers[("A", "S", "C")]
     state, now_ns = known.consumer.state, leader.cluster.now_ns
     state.deliver(seqs, 1, now_ns)
     state.ack(seqs, now_ns)
-    known.stream.consumed(known.consumer.take_acked(), [])
+    known.stream.consumed(known.consumer.take_acked(), [*said])
 
 
 def test_a_message_that_is_consumed_before_it_is_applied_here_goes_when_it_is(
@@ -84,6 +118,19 @@ def test_a_message_that_is_consumed_before_it_is_applied_here_goes_when_it_is(
     cluster.run(1)
     assert left(leader) == 1
     assert leader.engine.assets.streams[("A", "S")].store.first_seq == 2
+
+
+def test_who_acknowledged_is_answered_though_another_server_has_to_remove_it(
+    cluster: ClusterPlay,
+) -> None:
+    leader = made(cluster, "workqueue")
+    publish(leader, 1)
+    client = leader.connect("a")
+    client.subscribe("answer")
+    cluster.isolate(leader.name)
+    have_acked(leader, 1, said=[(b"answer", b"", b"", b"", b"")])
+    cluster.wait(lambda: bool(client.messages), "the ack counts, whoever leads")
+    assert leader.engine.assets.streams[("A", "S")].leader is None
 
 
 def test_what_was_consumed_goes_before_another_consumer_could_get_it(cluster: ClusterPlay) -> None:
@@ -159,3 +206,50 @@ def test_nothing_goes_before_all_consumers_are_known(cluster: ClusterPlay) -> No
     assert left(leader) == 3, "all wait for the consumer"
     leader.request_all("$JS.API.CONSUMER.DELETE.S.C", 1)
     cluster.wait(lambda: left(leader) == 0, "nobody needs them")
+
+
+def too_often(cluster: ClusterPlay, retention: str, policy: str) -> tuple[ServerPlay, PlayClient]:
+    """Have the first of two messages delivered as often as it may be: who leads the stream, and a
+    client that did not acknowledge it."""
+    client = cluster["n1"].connect("a")
+    body = stream(retention=retention)
+    cluster["n1"].request_all("$JS.API.STREAM.CREATE.S", 1, **body)
+    asked = consumer(ack_policy=policy, ack_wait=SECOND_NS, max_deliver=1)
+    cluster["n1"].request_all("$JS.API.CONSUMER.CREATE.S.C", 1, **asked)
+    publish(cluster["n1"], 2)
+    client.subscribe("next")
+    client.publish("$JS.API.CONSUMER.MSG.NEXT.S.C", b"1", "next")
+    cluster.run(4)
+    assert [server.engine.assets.streams[("A", "S")].store.messages for server in cluster] == [
+        2
+    ] * 3
+    return cluster.leader(cluster.group_of("S")), client
+
+
+@pytest.mark.parametrize("retention", ["workqueue", "interest"])
+def test_what_was_delivered_too_often_stays_whoever_leads(
+    cluster: ClusterPlay, retention: str
+) -> None:
+    leader, _ = too_often(cluster, retention, "explicit")
+    replica = leader.engine.assets.streams[("A", "S")]
+    replica.group.raft.transfer()
+    leader.engine.groups.touch(replica.group)
+    cluster.wait(lambda: replica.leader is None, "another server leads the stream")
+    cluster.run(2)
+    assert [left(server) for server in cluster] == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("retention", "policy"),
+    [("workqueue", "explicit"), ("interest", "explicit"), ("interest", "all")],
+)
+def test_what_is_acknowledged_after_it_was_delivered_too_often_goes(
+    cluster: ClusterPlay, retention: str, policy: str
+) -> None:
+    _, client = too_often(cluster, retention, policy)
+    (reply,) = (reply for _, reply, _ in client.messages if reply)
+    client.subscribe("answer")
+    client.publish(reply, b"+ACK", "answer")
+    cluster.run(1)
+    assert [subject for subject, _, _ in client.messages].count("answer") == 1
+    assert [left(server) for server in cluster] == [1, 1, 1]

@@ -189,3 +189,22 @@ def test_a_start_is_not_chosen_where_the_stream_is_behind(
     cluster.cut.clear()
     cluster.wait(lambda: all(one.consumer.state.started for one in begun), "they start", 30)
     assert {one.consumer.state.next_stream for one in begun} == {7 if policy == "new" else 6}
+
+
+def test_an_ack_is_not_lost_where_a_config_took_the_room_that_the_log_had(
+    cluster: ClusterPlay,
+) -> None:
+    replica = led(cluster).engine.assets.consumers[("A", "S", "C")]
+    client = cluster["n1"].connect("a")
+    ((reply, _),) = pull(client, 1)
+    raft = replica.group.raft
+    raft.limits = replace(raft.limits, proposal_bytes_max=0)
+    body = consumer(ack_wait=2_000_000_000, description="new")
+    cluster["n1"].request_all("$JS.API.CONSUMER.CREATE.S.C", 0.5, **body)
+    client.publish(reply, b"+ACK")
+    cluster.run(0.5)
+    raft.limits = replace(raft.limits, proposal_bytes_max=1)
+    cluster.wait(lambda: replica.consumer.config.description == "new", "the log has the config")
+    cluster.run(0.5)
+    states = [one.engine.assets.consumers[("A", "S", "C")].consumer.state for one in cluster]
+    assert [list(state.pending) for state in states] == [[], [], []]

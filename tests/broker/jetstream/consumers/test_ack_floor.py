@@ -3,6 +3,7 @@
 import pytest
 
 from jsctl.broker.jetstream.consumers.state import ConsumerState
+from tests.support.consumer_play import Play
 
 
 @pytest.fixture
@@ -42,3 +43,17 @@ def test_behind_a_purge_the_floor_follows_what_is_waited_for(state: ConsumerStat
     assert (state.floor_stream, state.floor_seq) == (5, 2)
     state.ack([6], 200)
     assert (list(state.pending), state.floor_stream, state.floor_seq) == ([], 8, 4)
+
+
+def test_acks_of_what_was_delivered_once_count_behind_what_was_delivered_again() -> None:
+    """A redelivery has a higher number than what came behind its message."""
+    play = Play()
+    play.run(
+        "consumer ack_policy=all ack_wait=1s\npublish a 6\npull in 6\ntick 1500ms\n"
+        "pull again 1\nack 1 reply=first"
+    )
+    assert play.consumer.state.floor_seq == 7
+    play.turn(acks=[(b"$JS.ACK.S.C.1.4.4.0.0", b"second", b"", b"", None)])
+    state = play.consumer.state
+    assert play.out[-1] == "-> second (answer)"
+    assert (list(state.pending), state.floor_stream) == ([5, 6], 4)

@@ -16,6 +16,7 @@ from jsctl.broker.jetstream.consumers.dispatch.pull_dispatcher import PullDispat
 from jsctl.broker.protocol.deliveries import Deliveries, OutgoingMessage, singly
 from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.memory_store import MemoryStore
+from tests.support.consumer_play import Play
 
 NOW = 1_000_000
 
@@ -27,6 +28,15 @@ def test_plain_payloads(payload: bytes, batch: int) -> None:
     request = parse(b"in", payload, NOW)
     assert isinstance(request, PullRequest)
     assert (request.left, request.expires_ns, request.grouped) == (batch, 0, False)
+
+
+@pytest.mark.parametrize("payload", ["0", "-5", "-1000000"])
+def test_a_plain_pull_for_none_gets_one_and_keeps_nobody_waiting(payload: str) -> None:
+    play = Play()
+    play.run("consumer ack_wait=1s\npublish a 2\npull first 2\ntick 2s")
+    heard = play.run(f"pull odd {payload}\npull second 1\nstate").splitlines()
+    assert [line.split()[1] for line in heard[:2]] == ["odd", "second"]
+    assert heard[2].endswith("waiting=0")
 
 
 def test_a_full_payload() -> None:

@@ -1,10 +1,13 @@
 """Deadlines of unacknowledged messages, against looking at every message each time."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jsctl.broker.jetstream.consumers.redelivery import SLACK, Redelivery
 from jsctl.broker.jetstream.consumers.state import ConsumerState
+from jsctl.broker.protocol.deliveries import singly
+from tests.support.consumer_play import Play
 from tests.support.quick import examples
 
 MS = 1_000_000
@@ -92,3 +95,19 @@ def test_a_queued_message_is_not_due_again() -> None:
     state.ack((2,), 1)
     redelivery.trim(state)
     assert not redelivery.again
+
+
+@pytest.mark.parametrize("how", ["", " deliver_subject=in"])
+def test_what_is_due_goes_on_in_the_next_turns_where_one_has_no_room_for_it(how: str) -> None:
+    """Nobody who asked not to wait is told that there is nothing."""
+    play = Play()
+    play.run(f"consumer ack_wait=1s{how}\npublish a 40\npull out 40")
+    play.now += 2_000 * MS
+    request = (b"", b"in", b"", b'{"batch":40,"no_wait":true}', None)
+    made = play.leader.turn(play.now, pulls=[] if how else [request], most=16)
+    seen = singly(made.publish)
+    while made.again:
+        made = play.leader.turn(play.now, most=16)
+        seen += singly(made.publish)
+    assert len([item for item in seen if item[0] == b"in" and item[4]]) == 40
+    assert not play.leader.delivery.redelivery.again

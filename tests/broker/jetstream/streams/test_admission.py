@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from jsctl.api.errors import api_error
 from jsctl.api.stream import StreamConfig, SubjectTransform
 from jsctl.api.words import Discard, Retention
+from jsctl.broker.jetstream.streams import timers
 from jsctl.broker.jetstream.streams.admission import StreamLeader
 from jsctl.broker.jetstream.streams.entries import SKIPPED_TO_MAX
 from jsctl.broker.jetstream.streams.pub_acks import Acks
@@ -271,6 +272,24 @@ def test_age_passes_over_messages_that_never_expire() -> None:
     assert rig.leader.next_due_ns() is None
 
 
+@pytest.mark.parametrize("markers", [0, SECOND])
+def test_age_passes_over_more_messages_that_never_expire_than_a_round_has(
+    markers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timers, "ROUND_MESSAGES_MAX", 4)
+    rig = Rig(max_age=10 * SECOND, allow_msg_ttl=True, subject_delete_marker_ttl=markers)
+    for _ in range(9):
+        rig.ask(b"s.n", TTL="never")
+    rig.publish(*[(b"s.a", "")] * 6)
+    rig.settle()
+    rig.now += 10 * SECOND
+    for _ in range(4):
+        rig.propose(rig.leader.expire(rig.now))
+        rig.settle()
+    assert rig.seqs() == [*range(1, 10), *range(16, 17 if markers else 16)]
+    assert rig.leader.next_due_ns() == (rig.now + SECOND if markers else None)
+
+
 def test_ids_are_forgotten_on_a_quiet_stream() -> None:
     rig = Rig()
     rig.publish((b"s.a", "", {"Nats-Msg-Id": "x"}))
@@ -347,6 +366,17 @@ def test_a_purge_beyond_the_last_message_is_where_the_stream_goes_on(pattern: by
     rig.propose(Admitted([rig.leader.purge(pattern, 8, 0)], [Acks()]))
     rig.publish((b"s.a", ""))
     rig.settle()
+    assert rig.seqs() == [9]
+
+
+def test_what_the_log_does_not_take_behind_a_purge_leaves_its_sequences_alone() -> None:
+    rig = Rig()
+    rig.ask()
+    rig.propose(Admitted([rig.leader.purge(b"", 8, 0)], [Acks()]))
+    rig.lose(rig.admit((b"s.a", "lost")))
+    rig.publish((b"s.a", "taken"))
+    rig.settle()
+    assert rig.answers["taken"] == {"stream": "S", "seq": 9}
     assert rig.seqs() == [9]
 
 

@@ -100,7 +100,7 @@ def parse(reply: bytes, payload: bytes, now_ns: int) -> PullRequest | str:
             count = int(text) if text else 1
         except ValueError:
             count = 1
-        return PullRequest(reply, count, received_ns=now_ns)
+        return PullRequest(reply, max(count, 1), for_none=count <= 0, received_ns=now_ns)
     try:
         asked = _known(text) if len(text) <= KNOWN_BYTES_MAX else _asked(text)
     except DecodeError as error:

@@ -158,6 +158,8 @@ class PullDispatcher:
         again = self._hand_out(delivery, delivery.present_again(wanted, now_ns), now_ns, out, True)
         if again is None or not queue.requests:
             return True
+        if 0 < again == budget:
+            return False
         room = delivery.room()
         rows = delivery.peek_new(min(wanted - again, room))
         given = self._give(delivery, rows, now_ns, out)

@@ -108,6 +108,8 @@ class PushDispatcher:
         sent = self._send(delivery, again, now_ns, out, True)
         if sent < len(again):
             return True
+        if 0 < sent == budget:
+            return False
         room = delivery.room()
         rows = delivery.peek_new(min(budget - sent, room))
         given = self._send(delivery, rows, now_ns, out, False)
