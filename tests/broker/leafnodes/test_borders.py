@@ -94,3 +94,26 @@ def test_a_cluster_with_a_name_without_end_is_turned_away(cluster: ClusterPlay) 
     other.send(b"LS+ any\r\n")
     assert b"-ERR 'cluster name is too long'" in other.lines
     assert routes_of(cluster) == before
+
+
+DELIVERED = "$JS.ACK.S.C.1.1.1.1.1@"
+"""What stands before the subject of a message that a consumer delivers elsewhere."""
+
+
+@pytest.mark.parametrize("where", ["l", ""])
+@pytest.mark.parametrize("beside", [True, False])
+def test_what_a_user_may_not_say_is_not_said_by_a_reply(
+    cluster: ClusterPlay, beside: bool, where: str
+) -> None:
+    """Receivers of a delivery see another subject than the one that found them: no stream keeps
+    that, and no service answers it, for who may not say so. Who only reads sees it."""
+    client = cluster["n1"].connect("a")
+    client.subscribe("few.*")
+    assert "error" not in client.ask("$JS.API.STREAM.CREATE.S", name="S", subjects=["few.>"])
+    leader = cluster.leader(cluster.group_of("S"))
+    other = leaf(next(one for one in cluster if (one is leader) is beside), "few", cluster=where)
+    other.send(f"LMSG few.a {DELIVERED}other 1\r\nx\r\n".encode())
+    other.send(f"LMSG $JS.API.INFO {DELIVERED}$JS.API.STREAM.DELETE.S 0\r\n\r\n".encode())
+    assert client.messages[-1][0] == "other"
+    info = client.ask("$JS.API.STREAM.INFO.S", subjects_filter=">")
+    assert info["state"]["subjects"] == {"few.a": 1}
