@@ -13,7 +13,7 @@ from enum import Enum, auto
 
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.interest.kinds import CAPTURED, EACH, HUB, LEAF, Served
-from jsctl.broker.interest.links import GATEWAY_REPLY, ReplyWay
+from jsctl.broker.interest.links import BROKERS, GATEWAY_REPLY, ReplyWay
 from jsctl.broker.interest.targets import Key, LeafLink, Namespace, Subscription, leaf_of
 from jsctl.broker.protocol import writer
 from jsctl.broker.protocol.ops import Interest, NoInterest, Routed, RouteOp
@@ -244,7 +244,7 @@ class LeafRouting:
                 queues = queues or EVERYBODY
                 op = op._replace(subject=subject)
         plan = account.sublist.match(op.subject) if op.subject else None
-        if plan is None or plan.empty:
+        if plan is None or plan.empty or op.subject.startswith(BROKERS):
             return True
         reply, shown = split_reply(op.reply)
         shown = shown or op.subject

@@ -13,6 +13,7 @@ from jsctl.broker.options import (
     SubjectPermission,
     UserOptions,
 )
+from jsctl.broker.peers.outbox import frame_subject
 from jsctl.broker.protocol.route import LINE_FACTOR
 from jsctl.broker.turn import Accepted, ConnKind
 from tests.support.cluster_play import ClusterPlay, ServerPlay
@@ -117,3 +118,18 @@ def test_what_a_user_may_not_say_is_not_said_by_a_reply(
     assert client.messages[-1][0] == "other"
     info = client.ask("$JS.API.STREAM.INFO.S", subjects_filter=">")
     assert info["state"]["subjects"] == {"few.a": 1}
+
+
+@pytest.mark.parametrize("reply", ["", "back"])
+@pytest.mark.parametrize("name", ["sys", "a"])
+def test_leaf_nodes_say_nothing_in_place_of_brokers(
+    cluster: ClusterPlay, name: str, reply: str
+) -> None:
+    """Frames go by the system account, and over routes and gateways alone."""
+    subject = frame_subject(cluster["n2"].peer).decode()
+    client = cluster["n2"].connect(name)
+    client.subscribe(">")
+    other = leaf(cluster["n1"], name)
+    other.send(f"LMSG {subject} {reply} 1\r\nx\r\n".encode())
+    cluster.run(0.1)
+    assert not [line for server in cluster for line in server.logs if "Dropped a frame" in line]
