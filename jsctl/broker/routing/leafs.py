@@ -19,7 +19,7 @@ from jsctl.broker.protocol import writer
 from jsctl.broker.protocol.ops import Interest, NoInterest, Routed, RouteOp
 from jsctl.broker.routing.router import Router
 from jsctl.broker.routing.setup import random_name
-from jsctl.broker.routing.shown import split_reply
+from jsctl.broker.routing.shown import ANSWER, split_reply
 from jsctl.broker.subject.validity import has_wildcard, is_valid_subject
 
 LOOP_PREFIX = b"$LDS."
@@ -246,7 +246,8 @@ class LeafRouting:
         plan = account.sublist.match(op.subject) if op.subject else None
         if plan is None or plan.empty or op.subject.startswith(BROKERS):
             return True
-        reply, shown = split_reply(op.reply)
+        # Only servers of a cluster tell each other that they answer a request.
+        reply, shown = split_reply(op.reply) if op.reply != ANSWER else (b"", b"")
         shown = shown or op.subject
         if op.headers is not None and router.tracing.concerns(account, op.headers):
             router.tracing.routed(link, account, plan, op, reply, shown, queues)

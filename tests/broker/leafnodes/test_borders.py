@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from jsctl.broker.jsapi.archives.subjects import DONE
 from jsctl.broker.leafnode_options import LeafNodeOptions
 from jsctl.broker.options import (
     AccountJetStream,
@@ -15,6 +16,7 @@ from jsctl.broker.options import (
 )
 from jsctl.broker.peers.outbox import frame_subject
 from jsctl.broker.protocol.route import LINE_FACTOR
+from jsctl.broker.routing.shown import ANSWER
 from jsctl.broker.turn import Accepted, ConnKind
 from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.node_play import PlayClient, user
@@ -133,3 +135,13 @@ def test_leaf_nodes_say_nothing_in_place_of_brokers(
     other.send(f"LMSG {subject} {reply} 1\r\nx\r\n".encode())
     cluster.run(0.1)
     assert not [line for server in cluster for line in server.logs if "Dropped a frame" in line]
+
+
+def test_leaf_nodes_answer_no_request_in_place_of_servers(cluster: ClusterPlay) -> None:
+    """A server that decides tells another one by this reply, and is believed."""
+    client = cluster["n2"].connect("a")
+    client.subscribe(">")
+    other = leaf(cluster["n1"], "a")
+    other.send(b"LMSG %b\xff %b 1\r\nx\r\n" % (DONE, ANSWER))
+    assert client.messages[-1][1:] == ("", b"x")
+    assert [server.exit for server in cluster] == [None] * 3
