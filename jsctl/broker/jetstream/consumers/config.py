@@ -18,7 +18,9 @@ from jsctl.broker.jetstream.consumers.dead_letters import check_target
 from jsctl.broker.jetstream.consumers.defaults import (
     FLOW_CONTROL_HEARTBEAT_NS,
     NO_LIMITS,
+    NUMBER_MAX,
     ConsumerLimits,
+    sample_percent,
 )
 from jsctl.broker.subject.matching import subset
 from jsctl.broker.subject.patterns import Budget, PatternSet, Tangled
@@ -255,6 +257,9 @@ def _check_rest(config: ConsumerConfig, stream: StreamConfig, limits: ConsumerLi
     if config.sample_freq and not re.fullmatch(r"\+?[0-9]+|-0+", sample):
         negative = re.fullmatch("-[0-9]+", sample)
         text = "<nil>" if negative else f'strconv.Atoi: parsing "{sample}": invalid syntax'
+        raise api_error("JSConsumerInvalidSamplingErrF", err=text)
+    if sample_percent(config) > NUMBER_MAX:
+        text = f'strconv.Atoi: parsing "{sample}": value out of range'
         raise api_error("JSConsumerInvalidSamplingErrF", err=text)
     if config.flow_control and not config.idle_heartbeat:
         raise api_error("JSConsumerWithFlowControlNeedsHeartbeats")
