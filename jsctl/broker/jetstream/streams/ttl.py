@@ -11,6 +11,8 @@ from heapq import heapify, heappop, heappush
 _ITEM = struct.Struct("<Qq")
 NEVER = -1
 """`Nats-TTL: never` as a number."""
+LATEST_NS = (1 << 63) - 1
+"""No time is later: clients may ask for more, and a snapshot has no room for it."""
 
 
 class Ttls:
@@ -28,8 +30,9 @@ class Ttls:
         if ttl_ns == NEVER:
             self.never.add(seq)
             return
-        self._over[seq] = time_ns + ttl_ns
-        heappush(self._heap, (time_ns + ttl_ns, seq))
+        over_ns = min(time_ns + ttl_ns, LATEST_NS)
+        self._over[seq] = over_ns
+        heappush(self._heap, (over_ns, seq))
 
     def forget(self, seqs: Sequence[int]) -> None:
         """These messages are gone."""
