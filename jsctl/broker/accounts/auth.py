@@ -43,6 +43,8 @@ class Check:
     identity: ClientIdentity
     password: bytes
     hashed: bytes
+    needed: bool = True
+    """False: the verdict is awaited, but is nothing to a client that was accepted meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)

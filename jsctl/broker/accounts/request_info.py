@@ -6,6 +6,7 @@ header itself is replaced: services may trust it.
 """
 
 import json
+import re
 from collections.abc import Sequence
 
 from jsctl.api.codec import dumps
@@ -15,6 +16,10 @@ from jsctl.broker.protocol import headers as header_block
 
 HEADER = b"Nats-Request-Info"
 Fields = dict[str, object]
+
+_NAMED = re.compile(rb"nats-request-info", re.IGNORECASE).search
+_OWN = re.compile(rb"[ \t]*nats-request-info[ \t]*:", re.IGNORECASE).match
+_LINE_ENDS = re.compile(rb"\r\n|\r|\n")
 
 
 def introduce(
@@ -80,4 +85,16 @@ def _place(asker: ClientFacts, clusters: Sequence[str]) -> Fields:
 
 def _with(headers: bytes | None, fields: Fields) -> bytes:
     told = {key: value for key, value in fields.items() if value}
-    return header_block.set_value(headers or b"", HEADER, dumps(told))
+    return header_block.append(_without_own(headers or b""), HEADER, dumps(told))
+
+
+def _without_own(block: bytes) -> bytes:
+    """The block without any line that a library may take for this header: some let lines end with
+    one character, and names be written otherwise."""
+    sound = block.startswith(header_block.VERSION) and block.endswith(b"\r\n\r\n")
+    if not block or (sound and _NAMED(block) is None):
+        return block
+    lines = [line for line in _LINE_ENDS.split(block) if line and not _OWN(line)]
+    if not lines or not lines[0].startswith(header_block.VERSION):
+        lines.insert(0, header_block.VERSION)
+    return b"\r\n".join([*lines, b"", b""])

@@ -30,7 +30,7 @@ from jsctl.broker.protocol.ops import (
     Pong,
     RouteOp,
 )
-from jsctl.broker.protocol.route import LINE_FACTOR, GatewayParser
+from jsctl.broker.protocol.route import LINK_LINE_FACTOR, GatewayParser
 from jsctl.broker.routing.gateway_replies import GatewayReplies
 from jsctl.broker.routing.gateways import GatewayRouting
 from jsctl.broker.routing.limits import RoutingLimits
@@ -128,7 +128,7 @@ class Gates(LinkDoor[Gate]):
             made.remote_port,
             self.sessions.new_id(),
             now_ns,
-            GatewayParser(limits.control_line_bytes_max * LINE_FACTOR, NO_PAYLOAD),
+            GatewayParser(limits.control_line_bytes_max * LINK_LINE_FACTOR, NO_PAYLOAD),
             KeepAlive(limits),
             GateStage.CONNECT if remote is None else GateStage.INFO,
             remote,

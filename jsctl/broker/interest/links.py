@@ -7,6 +7,8 @@ from jsctl.broker.interest.outbound import Origin, Outbound
 
 GATEWAY_REPLY = b"_GR_."
 """Replies that lead to another cluster begin so: `_GR_.<cluster>.<server>.<reply>`."""
+BROKERS = b"_JSB."
+"""What brokers say to each other: over routes and gateways, where nobody else speaks."""
 GATEWAY_REPLIES = GATEWAY_REPLY + b">"
 """All that leads to another cluster."""
 GATEWAY_HASH_BYTES = 6

@@ -186,7 +186,7 @@ class LeafLink(ServerLink):
 class Sink:
     """An internal subscription target: collects messages until somebody takes them."""
 
-    __slots__ = ("account", "dirty", "messages", "owner", "service", "stream", "traced")
+    __slots__ = ("account", "arrivals", "dirty", "messages", "owner", "service", "stream", "traced")
 
     served: ClassVar[Literal[Served.CAPTURED]] = Served.CAPTURED
 
@@ -197,8 +197,11 @@ class Sink:
         *,
         stream: str = "",
         service: str = "",
+        arrivals: bool = False,
     ) -> None:
         self.owner = owner
+        self.arrivals = arrivals
+        """Whether a consumer delivers here, whose messages are shown as what they are."""
         self.service = service
         """The account that nats-server answers such requests in, where it is another one."""
         self.stream = stream

@@ -19,6 +19,7 @@ from jsctl.broker.leafnodes.types import LeafSettings
 from jsctl.broker.leafnodes.wire import LeafConnect
 from jsctl.broker.linking import fields
 from jsctl.broker.linking.compression import Unpacking
+from jsctl.broker.protocol.route import CLUSTER_BYTES_MAX
 from jsctl.broker.turn import LogLevel, Verify
 
 VERSION = re.compile(r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
@@ -113,8 +114,10 @@ def _refusal(settings: LeafSettings, said: LeafConnect) -> tuple[str, str] | Non
     """(text for -ERR, close reason) for a CONNECT of somebody who may log in."""
     if said.lang:
         return "attempted to connect to leaf node port", "Incorrect Port"
-    if " " in said.cluster:
+    if not fields.is_word(said.cluster):
         return "cluster name cannot contain spaces", "Protocol Violation"
+    if len(said.cluster.encode()) > CLUSTER_BYTES_MAX:
+        return "cluster name is too long", "Protocol Violation"
     if settings.cluster and said.cluster == settings.cluster:
         return "remote leafnode has same cluster name", "Cluster Names Identical"
     if said.gateway:

@@ -58,7 +58,7 @@ def _first(connections: LeafConnections, leaf: Leaf, remote: Remote, told: LeafI
         connections.log(LogLevel.ERROR, leaf, "attempted to connect to wrong port")
         connections.close(leaf, "Incorrect Port")
         return
-    if " " in told.cluster:
+    if not fields.is_word(told.cluster):
         text = "cluster name cannot contain spaces"
         connections.refuse(leaf, text, "Protocol Violation")
         return

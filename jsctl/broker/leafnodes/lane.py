@@ -7,6 +7,7 @@ that may not pass, or only as answers.
 
 from jsctl.broker.accel.contract import TableType
 from jsctl.broker.accounts.accounts import Account
+from jsctl.broker.interest.links import BROKERS
 from jsctl.broker.interest.outbound import Outbound
 from jsctl.broker.interest.targets import LeafLink
 from jsctl.broker.linking.lane import STOPS, LinkLane
@@ -69,9 +70,9 @@ class LeafLane(LinkLane[LeafLink]):
 def may_take(origin: Outbound, subject: bytes) -> int:
     """See `fans.May`; asked for connections alone that have a guard."""
     assert isinstance(origin, LeafLink) and origin.guard is not None
-    return origin.guard.taking(subject)
+    return 0 if subject.startswith(BROKERS) else origin.guard.taking(subject)
 
 
 def anything(origin: Outbound, subject: bytes) -> int:
-    """See `fans.May`: nothing of what it says is refused."""
-    return 1
+    """See `fans.May`: what it says is not refused, but for what brokers alone say."""
+    return 0 if subject.startswith(BROKERS) else 1

@@ -20,6 +20,9 @@ from jsctl.broker.sessions.keepalive import KeepAlive
 from jsctl.broker.sessions.listing import of_link, pending_bytes
 from jsctl.dataclass import dataclass
 
+NAMELESS = "_"
+"""Other servers of the cluster always know of a message that it comes from a leaf node."""
+
 
 class LeafStage(Enum):
     """What a connection waits for."""
@@ -207,7 +210,7 @@ class LeafPeer(LeafLink):
             account,
             hub=leaf.is_hub,
             peer=found.server_id,
-            cluster=leaf.cluster.encode(),
+            cluster=(leaf.cluster or ("" if leaf.is_hub else NAMELESS)).encode(),
             guard=leaf.guard(),
             isolated=isolated,
         )

@@ -18,6 +18,8 @@ PING = b"PING\r\n"
 PONG = b"PONG\r\n"
 NONCE_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 NONCE_LENGTH = 15
+BLANKS = frozenset(" \t\r\n")
+"""What ends a word of the protocol, or its line."""
 INFO_BYTES_MAX = 1 << 20
 """An INFO or CONNECT of a server; it tells of the whole cluster's URLs."""
 
@@ -65,6 +67,11 @@ class Fields:
         if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
             raise ProtocolError(f"Parser Error: {self._word} field '{key}'")
         return tuple(value)
+
+
+def is_word(name: str) -> bool:
+    """Whether a peer's name may stand in lines that others are told."""
+    return BLANKS.isdisjoint(name)
 
 
 def line(word: str, fields: Mapping[str, object]) -> bytes:

@@ -28,7 +28,11 @@ from jsctl.broker.protocol.ops import (
 )
 
 LINE_FACTOR = 16
-"""A control line between servers may be this many times a client's."""
+"""A control line of leaf nodes and hubs may be this many times a client's."""
+LINK_LINE_FACTOR = 2 * LINE_FACTOR
+"""The same of servers of clusters, who pass those on with an account and a cluster in front."""
+CLUSTER_BYTES_MAX = 1024
+"""The name of a leaf node's cluster, which stands there."""
 
 _VERB = re.compile(
     rb"(?:(RMSG|HMSG|LMSG|RS\+|RS-|LS\+|LS-|A\+|A-|CONNECT|INFO|-ERR)[ \t]+|(PING|PONG|\+OK))",
@@ -190,7 +194,7 @@ def unfinished(rest: bytes, line_max: int) -> Bad | None:
 class RouteParser:
     """Cuts a route's bytes into operations. After a `Bad` everything is ignored.
 
-    `line_max` is that of routes (`LINE_FACTOR` times a client's), `payload_max` bounds what a
+    `line_max` is that of routes (`LINK_LINE_FACTOR` times a client's), `payload_max` bounds what a
     peer may make this server hold. `account` may be set once the handshake has told it.
     """
 

@@ -20,7 +20,7 @@ from jsctl.broker.protocol.ops import (
     Routed,
     RouteOp,
 )
-from jsctl.broker.protocol.route import LINE_FACTOR, RouteParser
+from jsctl.broker.protocol.route import LINK_LINE_FACTOR, RouteParser
 from jsctl.broker.routes.lane import RouteLane
 from jsctl.broker.routes.mesh import Mesh
 from jsctl.broker.routes.types import (
@@ -176,7 +176,7 @@ class Links:
 
     def opened(self, accepted: Accepted, now_ns: int) -> None:
         """A connection to or from another server."""
-        line_max = self.router.limits.control_line_bytes_max * LINE_FACTOR
+        line_max = self.router.limits.control_line_bytes_max * LINK_LINE_FACTOR
         self._parsers[accepted.conn] = RouteParser(line_max, NO_PAYLOAD)
         self.mesh.opened(accepted, now_ns)
         self.follow()

@@ -29,7 +29,7 @@ from jsctl.broker.pieces import Piece, total
 from jsctl.broker.protocol import writer
 from jsctl.broker.protocol.deliveries import Item, Together
 from jsctl.broker.routing.concerned import concerns, distance, is_for
-from jsctl.broker.routing.shown import telling
+from jsctl.broker.routing.shown import captured_as, telling
 from jsctl.broker.turn import Jitter
 
 FROM_LEAF = b"LMSG "
@@ -71,9 +71,6 @@ class Deliverer:
     def capture(self, sink: Sink, message: Captured) -> None:
         """Put one message into a sink."""
         sink.messages.append(message)
-        self._capture(sink)
-
-    def _capture(self, sink: Sink) -> None:
         if not sink.dirty:
             sink.dirty = True
             self.dirty.append(sink)
@@ -122,8 +119,8 @@ class Deliverer:
             if self.to_client(sub, session, origin, shown, reply, headers, payload):
                 reached = True
         for sink in plan.sinks:
-            sink.messages.append((shown, reply, headers or b"", payload, origin))
-            self._capture(sink)
+            named = captured_as(sink, origin, subject, shown)
+            self.capture(sink, (named, reply, headers or b"", payload, origin))
             reached = True
         if plan.bridges or plan.shadows:
             message = (subject, shown, reply, headers, payload)
@@ -359,8 +356,8 @@ class Deliverer:
             ):
                 return True
             if target.served is CAPTURED:
-                target.messages.append((shown, reply, headers or b"", payload, origin))
-                self._capture(target)
+                named = captured_as(target, origin, subject, shown)
+                self.capture(target, (named, reply, headers or b"", payload, origin))
                 return True
             if target.served is SHADOW and self.to_shadow(
                 target, origin, subject, shown, reply, headers, payload
@@ -395,7 +392,8 @@ class Deliverer:
             self._shadowed.setdefault((target, there), (names, send))[0].extend(queues)
             return True
         if target.served is CAPTURED:
-            self.capture(target, (seen, reply, headers or b"", payload, origin))
+            named = captured_as(target, origin, shadow.way.seen(subject, subject), seen)
+            self.capture(target, (named, reply, headers or b"", payload, origin))
             return True
         return target.served is EACH and self.to_client(
             sub, target, origin, seen, reply, headers, payload

@@ -13,13 +13,13 @@ from enum import Enum, auto
 
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.interest.kinds import CAPTURED, EACH, HUB, LEAF, Served
-from jsctl.broker.interest.links import GATEWAY_REPLY, ReplyWay
+from jsctl.broker.interest.links import BROKERS, GATEWAY_REPLY, ReplyWay
 from jsctl.broker.interest.targets import Key, LeafLink, Namespace, Subscription, leaf_of
 from jsctl.broker.protocol import writer
 from jsctl.broker.protocol.ops import Interest, NoInterest, Routed, RouteOp
 from jsctl.broker.routing.router import Router
 from jsctl.broker.routing.setup import random_name
-from jsctl.broker.routing.shown import split_reply
+from jsctl.broker.routing.shown import ANSWER, split_reply
 from jsctl.broker.subject.validity import has_wildcard, is_valid_subject
 
 LOOP_PREFIX = b"$LDS."
@@ -244,9 +244,10 @@ class LeafRouting:
                 queues = queues or EVERYBODY
                 op = op._replace(subject=subject)
         plan = account.sublist.match(op.subject) if op.subject else None
-        if plan is None or plan.empty:
+        if plan is None or plan.empty or op.subject.startswith(BROKERS):
             return True
-        reply, shown = split_reply(op.reply)
+        # Only servers of a cluster tell each other that they answer a request.
+        reply, shown = split_reply(op.reply) if op.reply != ANSWER else (b"", b"")
         shown = shown or op.subject
         if op.headers is not None and router.tracing.concerns(account, op.headers):
             router.tracing.routed(link, account, plan, op, reply, shown, queues)

@@ -2,7 +2,13 @@
 
 What finds a consumer's client is its inbox, what the client reads is the subject of the message:
 other servers are told both, as `$JS.ACK.….<pending>@<subject>`.
+
+A reply proves nothing: leaf nodes are asked whether they may say what they send, not what they have
+shown. So that counts for who only reads it, and for what a consumer delivers where it is awaited.
 """
+
+from jsctl.broker.interest.outbound import Origin
+from jsctl.broker.interest.targets import LeafLink, Sink
 
 ACK_PREFIX = b"$JS.ACK."
 ACK_DOTS = 8
@@ -30,3 +36,13 @@ def split_reply(reply: bytes) -> tuple[bytes, bytes]:
     if at < 0 or at == len(reply) - 1:
         return reply, b""
     return reply[:at], reply[at + 1 :]
+
+
+def captured_as(sink: Sink, origin: Origin, subject: bytes, shown: bytes) -> bytes:
+    """The subject under which a sink gets a message that was sent to `subject`: services answer
+    what they were asked, and streams store no other subject for leaf nodes, here or elsewhere."""
+    if shown == subject or sink.arrivals:
+        return shown
+    if not sink.stream or isinstance(origin, LeafLink):
+        return subject
+    return subject if origin is not None and origin.cluster else shown

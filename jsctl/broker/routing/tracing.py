@@ -28,6 +28,7 @@ from jsctl.broker.protocol import headers as block
 from jsctl.broker.protocol.ops import Routed
 from jsctl.broker.routing.concerned import concerns
 from jsctl.broker.routing.delivery import Deliverer
+from jsctl.broker.routing.shown import captured_as
 from jsctl.broker.routing.trace import (
     CLIENT_CLOSED,
     DEST,
@@ -267,7 +268,7 @@ class _Way:
         for sub, session in plan.clients:
             reached |= self._client(sub, session, shown)
         for sink in plan.sinks:
-            reached |= self._sink(sink, shown)
+            reached |= self._sink(sink, self.subject, shown)
         if not self._delivery.crossings.inside:
             for outer, shadow in plan.shadows:
                 reached |= self._shadow(outer, shadow, shown)
@@ -327,7 +328,7 @@ class _Way:
             sub = group.local[(drawn + offset) % len(group.local)]
             target = sub.target
             if target.served is Served.CAPTURED:
-                return self._sink(target, shown)
+                return self._sink(target, self.subject, shown)
             if target.served is Served.EACH and self._client(sub, target, shown):
                 return True
             if target.served is Served.SHADOW and self._shadow(sub, target, shown):
@@ -347,7 +348,7 @@ class _Way:
             return self.trace.only or delivery.to_shadow(shadow, self.origin, *message, queues)
         target, seen = sub.target, way.seen(self.subject, shown)
         if target.served is Served.CAPTURED:
-            return self._sink(target, seen)
+            return self._sink(target, way.seen(self.subject, self.subject), seen)
         if isinstance(target, LeafLink):
             message = (self.subject, shown, self.reply, self.headers, self.payload)
             return delivery.to_shadow(shadow, self.origin, *message, queues)
@@ -375,8 +376,9 @@ class _Way:
             return SUB_EXCEEDED
         return ""
 
-    def _sink(self, sink: Sink, shown: bytes) -> bool:
+    def _sink(self, sink: Sink, subject: bytes, shown: bytes) -> bool:
         trace, headers = self.trace, self.headers
+        shown = captured_as(sink, self.origin, subject, shown)
         origin: Origin | Trace = self.origin
         if sink.stream:
             if not trace.only:

@@ -18,6 +18,7 @@ from jsctl.broker.sessions.session import (
     ClientSession,
 )
 from jsctl.broker.turn import LogLevel, LogLine, Verify
+from jsctl.dataclass import replace
 
 MOVED = "Client Closed"
 """The reason for which nats-server closes who has no user, or another account, now."""
@@ -62,10 +63,12 @@ def _review(session: ClientSession, known: ClientIdentity) -> list[LogLine]:
     if found is None:
         return _refuse(session)
     identity = found.identity if isinstance(found, Check) else found
-    pending, session.check = session.check, None
+    pending = session.check
     if identity.account is not session.account:
         session.close(MOVED)
     elif not isinstance(found, Check):
+        if pending is not None:
+            session.check = replace(pending, needed=False)
         return adopt(session, identity)
     elif pending is None:
         session.check = found
@@ -80,7 +83,7 @@ def _review(session: ClientSession, known: ClientIdentity) -> list[LogLine]:
 def verified(session: ClientSession, ok: bool) -> list[LogLine]:
     """The password of a client that is here was checked against another hash."""
     check, session.check = session.check, None
-    if check is None or session.closing:
+    if check is None or session.closing or not check.needed:
         return []
     return adopt(session, check.identity) if ok else _refuse(session)
 

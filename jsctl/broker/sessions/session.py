@@ -15,6 +15,7 @@ from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.accounts.auth import Check, ClientIdentity, authenticate, new_challenge, uninvited
 from jsctl.broker.accounts.permissions import Permissions
 from jsctl.broker.interest.kinds import CLIENT
+from jsctl.broker.interest.links import BROKERS, GATEWAY_REPLY
 from jsctl.broker.interest.outbound import ClientFacts
 from jsctl.broker.interest.targets import ClientPeer, SublistResult, Subscription
 from jsctl.broker.protocol import writer
@@ -42,7 +43,8 @@ from jsctl.broker.sessions.session_context import SessionContext
 from jsctl.broker.subject.validity import is_valid_literal, is_valid_subject
 from jsctl.broker.turn import Accepted, Verify
 
-RESERVED_REPLIES = (b"_R_.", b"$JS.ACK.", b"_GR_.")
+RESERVED_REPLIES = (b"_R_.", b"$JS.ACK.", GATEWAY_REPLY)
+NOT_ANSWERED = (GATEWAY_REPLY, BROKERS, b"$NRG.")
 WITH_REPLY = b"with Reply of"
 PLANS_CACHED_MAX = 4096
 CACHED_BYTES_MAX = 512
@@ -356,7 +358,7 @@ class ClientSession(ClientPeer):
 
     def may_publish(self, subject: bytes) -> bool:
         """Whether this client's permissions let it."""
-        if subject.startswith(b"_GR_."):
+        if subject.startswith((GATEWAY_REPLY, BROKERS)):
             return False
         if subject.startswith(b"$NRG.") and not self.account.is_system:
             return False
@@ -435,7 +437,7 @@ class ClientSession(ClientPeer):
             self.permissions.note_reply(reply, self.context.router.now_ns)
 
     def _may_answer(self, subject: bytes) -> bool:
-        if self.permissions is None or subject.startswith((b"_GR_.", b"$NRG.")):
+        if self.permissions is None or subject.startswith(NOT_ANSWERED):
             return False
         return self.permissions.may_answer(subject, self.context.router.now_ns)
 

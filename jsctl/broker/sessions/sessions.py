@@ -376,6 +376,7 @@ class Sessions:
     def _have_checked(self, outputs: TurnOutputs) -> None:
         verifies = self._context.verifies
         for wanted in verifies:
-            self._pause(wanted.token, CHECK)
-        outputs.verifies += verifies
+            if wanted.token in self._sessions:
+                self._pause(wanted.token, CHECK)
+                outputs.verifies.append(wanted)
         verifies.clear()

@@ -24,6 +24,8 @@ _SHORTEST_FUNCTION = 5
 _DOLLAR = re.compile(r"\$([+-]?\d+)\Z")
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 _LARGEST = 2**31 - 1
+_DIGITS_MAX = 1000
+"""The interpreter does not convert any number of them."""
 _WORD_END = 1 << 32
 _SPACES = re.compile(r"[\t\n\f\r ]")
 
@@ -148,7 +150,8 @@ def _part(token: str, ordinals: int, wild: bool) -> Part:
 
 def _number(text: str, token: str) -> int:
     text = text.strip(" ")
-    if not _NUMBER.fullmatch(text) or int(text) > _LARGEST:
+    fits = len(text) <= _DIGITS_MAX and _NUMBER.fullmatch(text) is not None
+    if not fits or int(text) > _LARGEST:
         raise _wrong("function argument is invalid or in the wrong format", token)
     return int(text)
 

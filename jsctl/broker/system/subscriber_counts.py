@@ -9,6 +9,7 @@ from jsctl.api.codec import dumps
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.interest.targets import Namespace, Sink
 from jsctl.broker.options import MILLISECOND_NS
+from jsctl.broker.protocol.client import number
 from jsctl.broker.routing.router import Router
 from jsctl.dataclass import dataclass
 
@@ -69,7 +70,7 @@ class SubscriberCounts:
             if open_ is None:
                 continue
             open_.answers += 1
-            open_.total += int(payload) if payload.isdigit() else 0
+            open_.total += max(number(payload), 0)
             if open_.expected is not None and open_.answers >= open_.expected:
                 self._finish(subject)
 

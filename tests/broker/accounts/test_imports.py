@@ -1,5 +1,7 @@
 """Imports between two accounts, as clients see them."""
 
+import re
+
 import pytest
 
 from jsctl.broker.errors import ConfigError
@@ -141,3 +143,37 @@ def test_imports_in_a_circle_end() -> None:
     server.say(1, b"PUB s 0\r\n\r\n")
     exporter = server.accounts.get("A")
     assert exporter is not None and not server.router.has_interest(exporter, b"s")
+
+
+FORGED = b'Nats-Request-Info: {"acc":"A"}'
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        b"NATS/1.0\r\n%s\r\n\r\n" % FORGED,
+        b"NATS/1.0\r\nX: y\n%s\r\n\r\n" % FORGED,
+        b"NATS/1.0\r\nX: y\r%s\r\n\r\n" % FORGED,
+        b"NATS/1.0\r\n%s\n" % FORGED,
+        b"NATS/1.0\r\nX: y\r\n%s\nab" % FORGED,
+        b"NATS/1.0\n%s\n\n" % FORGED,
+        b"NATS/1.0\r\n%s\r\n\r\n" % FORGED.lower(),
+        b"NATS/1.0\r\n %s\r\n\r\n" % FORGED.replace(b":", b" :", 1),
+        FORGED,
+        FORGED + b"\r\n\r\n",
+        b"ab",
+        b"",
+    ],
+)
+def test_who_asks_cannot_be_forged(block: bytes) -> None:
+    """Libraries end a header's line with a line feed alone, too, and take a name in any case."""
+    wanted = ImportOptions("A", "req", service=True)
+    server = started([ExportOptions("req", service=True)], [wanted])
+    server.say(1, b"SUB req 1\r\n")
+    server.say(2, b"HPUB req %d %d\r\n%s\r\n" % (len(block), len(block), block))
+    head, _, rest = server.heard(1).partition(b"\r\n")
+    told = rest[: int(head.split()[-2])]
+    assert told.startswith(b"NATS/1.0\r\n") and told.endswith(b"\r\n\r\n")
+    lines = re.split(rb"\r\n|\r|\n", told)
+    asked = [line for line in lines if b"nats-request-info" in line.lower()]
+    assert asked == [b'Nats-Request-Info: {"acc":"B","rtt":1}']

@@ -2,8 +2,13 @@
 
 import pytest
 
+from jsctl.broker.checksums import Checksums
+from jsctl.broker.options import AccountOptions, PermissionRules, ResponsePermission, UserOptions
+from jsctl.broker.peers.frames import encode_frames
+from jsctl.broker.peers.items import PeerFrame, PeerHeartbeat
 from jsctl.broker.peers.outbox import frame_subject
 from tests.support.cluster_play import ClusterPlay
+from tests.support.node_play import user
 
 
 @pytest.fixture
@@ -23,8 +28,11 @@ def test_servers_know_each_other(cluster: ClusterPlay) -> None:
 
 def test_a_frame_that_cannot_be_read_is_dropped_and_told(cluster: ClusterPlay) -> None:
     server = cluster["n1"]
-    system = server.connect("sys")
-    system.publish(frame_subject(server.peer).decode(), b"no frame")
+    other = cluster["n2"].node.router
+    system = other.accounts.system
+    assert system is not None
+    other.publish(system, frame_subject(server.peer), b"no frame")
+    cluster.run(0.1)
     assert any("Dropped a frame" in line for line in server.logs)
     cluster.run(2)
     assert len(server.engine.cluster.peers_up()) == 2
@@ -67,3 +75,30 @@ def test_what_a_server_leads_is_told_again_when_it_may_be_lost(cluster: ClusterP
     assert other.engine.cluster.online(one.peer)
     for server in cluster:
         assert all(server.engine.cluster.leader_of(group) for group in groups)
+
+
+def forged(boot: int) -> bytes:
+    """A frame of a broker that is not there."""
+    frame = PeerFrame("forger", heartbeat=PeerHeartbeat(boot, incarnation=1, sequence=1))
+    (pieces,) = encode_frames(frame, Checksums())
+    return b"".join(pieces)
+
+
+@pytest.mark.parametrize("responses", [False, True])
+@pytest.mark.parametrize("name", ["n1", "n2"])
+def test_clients_say_nothing_in_place_of_brokers(name: str, responses: bool) -> None:
+    """Not even those of the system account, as an answer or otherwise."""
+    rules = PermissionRules(responses=ResponsePermission()) if responses else None
+    accounts = (AccountOptions("$SYS", (UserOptions("sys", "sys", permissions=rules), user("b"))),)
+    cluster = ClusterPlay(accounts=accounts)
+    victim, client = cluster[name], cluster["n1"].connect("sys")
+    subject = frame_subject(victim.peer).decode()
+    client.subscribe("ask")
+    cluster["n1"].connect("b").publish("ask", reply=subject)
+    assert [reply for _, reply, _ in client.messages] == [subject]
+    client.publish(subject, forged(7))
+    cluster.run(0.1)
+    assert victim.engine.cluster.liveness.life("forger") is None
+    assert (
+        client.lines[-1] == b"-ERR 'Permissions Violation for Publish to \"%b\"'" % subject.encode()
+    )

@@ -14,7 +14,8 @@ from jsctl.broker.options import (
     UserOptions,
 )
 from jsctl.broker.routing.limits import RoutingLimits
-from tests.broker.routing.routing_bench import Server
+from jsctl.broker.turn import Accepted, ConnKind
+from tests.broker.routing.routing_bench import QUIET, Server
 
 HASHES = [bcrypt.hashpw(b"x", bcrypt.gensalt(4)).decode() for _ in range(3)]
 LOGIN = b',"user":"u","pass":"x"'
@@ -64,6 +65,47 @@ def test_another_hash_while_one_is_checked() -> None:
     server.reload(users(HASHES[1]))
     server.reload(users(HASHES[2]))
     assert server.closes == {1: "Client Closed"}
+
+
+@pytest.mark.parametrize("ok", [True, False])
+@pytest.mark.parametrize("back", [HASHES[0], "x"])
+def test_a_hash_that_is_taken_back_while_it_is_checked(ok: bool, back: str) -> None:
+    """Nothing is to be shown any more, whatever the verdict: the client is read again."""
+    server = here(users(HASHES[0]))
+    server.reload(users(HASHES[1]))
+    server.reload(users(back))
+    answer(server, ok=ok)
+    assert server.closes == {} and server.last.resumes == [1]
+    server.say(1, b"SUB a 1\r\nPUB a 0\r\n\r\n")
+    assert server.heard(1) == b"MSG a 1 0\r\n\r\n"
+
+
+def test_a_verdict_on_a_hash_that_was_taken_back_counts_for_no_other() -> None:
+    server = here(users(HASHES[0]))
+    server.reload(users(HASHES[1]))
+    server.reload(users(HASHES[0]))
+    server.reload(users(HASHES[2]))
+    assert server.closes == {1: "Client Closed"}
+
+
+def test_a_verdict_that_is_awaited_again_counts() -> None:
+    server = here(users(HASHES[0]))
+    for password in (HASHES[1], HASHES[0], HASHES[1]):
+        server.reload(users(password))
+    assert len(server.verifies) == 1
+    answer(server, ok=False)
+    assert server.closes == {1: "Authentication Failure"}
+
+
+def test_nobody_waits_for_a_check_of_who_is_gone() -> None:
+    """A stranger may hang up at once: nothing is kept of that, and no password is checked."""
+    server = Server(users(HASHES[0]))
+    server.router.now_ns = server.now_ns
+    server.sessions.accept(Accepted(1, ConnKind.CLIENT, "1.2.3.4", 99), server.now_ns)
+    server.sessions.feed(1, QUIET % LOGIN, server.now_ns)
+    server.sessions.gone(1, "Client Closed")
+    server.emit()
+    assert (server.last.pauses, server.last.verifies) == ([], [])
 
 
 def test_a_login_that_waits_for_its_check_is_checked_as_the_user_of_now() -> None:

@@ -198,7 +198,7 @@ class Inbound:
         """Listen on a new subject, so that an older consumer is not heard, and ask."""
         upstream, account = line.upstream, self.account
         line.listening.end()
-        line.arrivals = Sink(self.owner)
+        line.arrivals = Sink(self.owner, arrivals=True)
         deliver = upstream.origin.deliver_subject(self._suffix())
         if not (line.reply and upstream.is_unanswered):
             # A question may overtake the news of who waits for its answer, where they take other

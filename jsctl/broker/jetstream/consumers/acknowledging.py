@@ -11,6 +11,7 @@ from jsctl.api.words import AckPolicy
 from jsctl.broker.jetstream.consumers.acks import Ack, Captured, fold, nak_delay, parse
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.dead_letters import bury
+from jsctl.broker.jetstream.consumers.defaults import sample_percent
 from jsctl.broker.jetstream.consumers.delivery import ConsumerDelivery
 from jsctl.broker.jetstream.consumers.facts import Advisory, AdvisoryKind
 from jsctl.broker.protocol.deliveries import Item, OutgoingMessage
@@ -35,8 +36,7 @@ class Acknowledging:
 
     def configure(self) -> None:
         """The consumer's config may have changed."""
-        text = self._consumer.config.sample_freq
-        self._sample = int(text.removesuffix("%")) if text else 0
+        self._sample = sample_percent(self._consumer.config)
         """Of a hundred acks it is told how long they took."""
 
     def take_facts(self) -> list[Advisory]:

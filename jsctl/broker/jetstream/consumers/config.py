@@ -18,7 +18,9 @@ from jsctl.broker.jetstream.consumers.dead_letters import check_target
 from jsctl.broker.jetstream.consumers.defaults import (
     FLOW_CONTROL_HEARTBEAT_NS,
     NO_LIMITS,
+    NUMBER_MAX,
     ConsumerLimits,
+    sample_percent,
 )
 from jsctl.broker.subject.matching import subset
 from jsctl.broker.subject.patterns import Budget, PatternSet, Tangled
@@ -30,8 +32,6 @@ EXPIRES_NS_MIN = 1_000_000
 NAME_LENGTH_MAX = 255
 DESCRIPTION_LENGTH_MAX = 4096
 METADATA_BYTES_MAX = 128 * 1024
-SAMPLE_DIGITS_MAX = 19
-"""The real server's numbers have no more, and the interpreter reads some thousands at most."""
 _NAME = re.compile(r"[^\s.*>\\/]+")
 GROUP_NAME = re.compile(r"[a-zA-Z0-9/_=-]{1,16}")
 _TOLD_KEYS = ("_nats.ver", "_nats.level")
@@ -258,7 +258,7 @@ def _check_rest(config: ConsumerConfig, stream: StreamConfig, limits: ConsumerLi
         negative = re.fullmatch("-[0-9]+", sample)
         text = "<nil>" if negative else f'strconv.Atoi: parsing "{sample}": invalid syntax'
         raise api_error("JSConsumerInvalidSamplingErrF", err=text)
-    if len(sample.lstrip("+0")) > SAMPLE_DIGITS_MAX:
+    if sample_percent(config) > NUMBER_MAX:
         text = f'strconv.Atoi: parsing "{sample}": value out of range'
         raise api_error("JSConsumerInvalidSamplingErrF", err=text)
     if config.flow_control and not config.idle_heartbeat:

@@ -14,6 +14,8 @@ PINNED_TTL_NS = 120 * SECOND_NS
 FLOW_CONTROL_HEARTBEAT_NS = SECOND_NS
 MAX_WAITING = 512
 MAX_ACK_PENDING = 1000
+NUMBER_MAX = (1 << 63) - 1
+_DIGITS_MAX = len(str(NUMBER_MAX))
 _NO_STREAM = StreamConfig()
 
 
@@ -130,3 +132,9 @@ def _threshold(
         # What was there to stay does not end because an update is silent about its durable name.
         return 0
     return INACTIVE_THRESHOLD_NS
+
+
+def sample_percent(config: ConsumerConfig) -> int:
+    """Of a hundred acks it is told how long they took. What no number holds is more than any."""
+    digits = config.sample_freq.removesuffix("%").lstrip("+-").lstrip("0")
+    return int(digits or 0) if len(digits) <= _DIGITS_MAX else NUMBER_MAX + 1

@@ -20,6 +20,8 @@ from jsctl.broker.store.record import Row
 
 RATE_BURST_BYTES = 1024 * 1024
 """A rate limited consumer may send this much at once: the default of `max_payload`."""
+SEQ_DIGITS_MAX = 20
+"""Of a sequence that a client tells; the interpreter does not convert any number of digits."""
 
 
 class PushDispatcher:
@@ -204,4 +206,4 @@ class PushDispatcher:
 
 def _number(headers: bytes, key: bytes) -> int:
     value = get(headers, key) if headers else None
-    return int(value) if value and value.isdigit() else 0
+    return int(value) if value and value.isdigit() and len(value) <= SEQ_DIGITS_MAX else 0
