@@ -266,7 +266,8 @@ class WaitQueue:
         for request in self.requests:
             self._due_soon(request.beat_at_ns)
             self._due_soon(request.expires_ns)
-        return self._due_ns is not None and self._due_ns <= now_ns
+        due = self.next_due_ns
+        return due is not None and due <= now_ns
 
     def tend(
         self, now_ns: int, has_interest: Interest, *, idle: bool, beat: bytes
