@@ -61,7 +61,7 @@ class Checkpointer:
     def soon(self, group: RaftGroup) -> None:
         """Make a group's applied state durable with this turn's work for the disk."""
         assert not group.gone, group.name
-        if group.checkpoint_running:
+        if group.checkpoint_running or group.replacements:
             group.checkpoint_again = True
         else:
             self._begin(group)
@@ -83,7 +83,9 @@ class Checkpointer:
         group.after_checkpoint.append(then)
 
     def run(self, group: RaftGroup, work: SyncJob) -> None:
-        """Have the disk thread do something for a group; it comes back in `finished`."""
+        """Have the disk thread write a state that is to replace a group's; the job comes back in
+        `finished`. No checkpoint of the group begins before."""
+        group.replacements += 1
         self._foreign.add(self._queue(group, work).ticket)
 
     def seal(self) -> list[DiskJob]:
@@ -94,8 +96,9 @@ class Checkpointer:
             behind = group.raft.applied - group.checkpointed
             large = min(group.state_bytes, limits.checkpoint_bytes_max)
             logged = group.log_bytes > max(limits.checkpoint_bytes, large)
-            due = logged or behind > limits.checkpoint_entries
-            if due and not group.checkpoint_running:
+            due = logged or behind > limits.checkpoint_entries or group.checkpoint_again
+            if due and not (group.checkpoint_running or group.replacements):
+                group.checkpoint_again = False
                 self._begin(group)
             elif group.log_bytes > RESTING_BYTES and group.name not in self._loaded:
                 self._loaded[group.name] = group, 0
@@ -128,7 +131,9 @@ class Checkpointer:
         if job.group.gone:
             return True
         if foreign:
+            job.group.replacements -= 1
             self.finished.append((job.group, job.work))
+            self._progressed[job.group.name] = job.group
         else:
             self._written(job.group, job.work)
         return True

@@ -137,7 +137,10 @@ class RaftGroup:
     """Entries up to here are not needed for recovery."""
     checkpoint_running: bool = False
     checkpoint_again: bool = False
-    """Another one is wanted as soon as the running one is done."""
+    """Another one is wanted as soon as the running one is done, or the state is replaced."""
+    replacements: int = 0
+    """Jobs under way that write a state which is to replace this one: what is written behind them
+    would speak of this one again."""
     after_checkpoint: list[Callable[[], None]] = field(default_factory=list)
     """Called when the next checkpoint is written that is begun from now on."""
     log_bytes: int = 0

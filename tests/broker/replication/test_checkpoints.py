@@ -119,3 +119,16 @@ def test_entries_that_a_follower_lacks_are_kept() -> None:
     group.checkpointed = 8
     checkpoints.compact(group)
     assert group.raft.base_index == 8
+
+
+def test_no_checkpoint_begins_while_a_state_is_replaced() -> None:
+    checkpoints, group = checkpointer(), with_entries(5)
+    checkpoints.soon(group)
+    (own,) = checkpoints.seal()
+    checkpoints.run(group, Checkpoint(9))
+    (other,) = checkpoints.seal()
+    checkpoints.soon(group)
+    checkpoints.done(own.ticket)
+    assert not checkpoints.seal()
+    checkpoints.done(other.ticket)
+    assert [one.work.index for one in checkpoints.seal()] == [group.raft.applied]
