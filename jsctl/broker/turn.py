@@ -5,10 +5,10 @@ to be done. The edge performs the outputs in this order: disk, writes, closes, d
 All objects are plain data, owned by the receiver from the moment they are handed over.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from enum import Enum, IntEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from jsctl.broker.tls_options import TlsOptions
 from jsctl.dataclass import dataclass
@@ -174,6 +174,14 @@ class DiskBatch(Protocol):
 
         Raises DiskError. After DiskFull it is run again, when there may be room.
         """
+
+
+@runtime_checkable
+class RoomMaker(Protocol):
+    """A job that makes room: while the disk is full it need not wait for all that is before it."""
+
+    def may_overtake(self, others: Sequence[DiskBatch]) -> bool:
+        """Whether none of these has to do with what goes."""
 
 
 class BriefBatch(DiskBatch, Protocol):

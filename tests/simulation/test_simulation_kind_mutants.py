@@ -187,8 +187,8 @@ def _half_the_window(patch: Patch) -> None:
 
 
 def _one_more_expires(patch: Patch) -> None:
-    def bound(self: Timers, now_ns: int) -> int:
-        found = age_bound(self, now_ns)
+    def bound(self: Timers, now_ns: int, one_by_one: bool) -> int:
+        found = age_bound(self, now_ns, one_by_one)
         return min(found + 1, self._stream.store.last_seq) if found else 0
 
     age_bound = Timers._age_bound

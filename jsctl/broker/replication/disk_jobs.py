@@ -1,11 +1,13 @@
 """Work for the disk thread besides the log: checkpoints and deletions, shaped as disk batches."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from jsctl.broker.ports import Disk
 from jsctl.broker.replication.group import RaftGroup, SyncJob
 from jsctl.broker.replication.state_file import WriteState
 from jsctl.broker.store.stream_store import StoreJob, StreamStore
+from jsctl.broker.turn import DiskBatch
 from jsctl.dataclass import dataclass
 
 
@@ -33,6 +35,11 @@ class Removal:
     disk: Disk
     directory: str
     brief: ClassVar[None] = None
+
+    def may_overtake(self, others: Sequence[DiskBatch]) -> bool:
+        """Whether no group works in the directory with one of these."""
+        parts = self.directory.split("/")
+        return not any(isinstance(one, DiskJob) and one.group.name in parts for one in others)
 
     def run(self) -> None:
         """Delete. Raises DiskError."""

@@ -40,7 +40,7 @@ def is_needed(group: RaftGroup) -> bool:
 def begin(groups: Groups, group: RaftGroup, assigned: Members, quorum: int) -> str:
     """Have the state written; `assigned` are the members if the log knows none. Why not, or ""."""
     raft = group.raft
-    if group.checkpoint_running:
+    if group.checkpoint_running or group.replacing:
         return "its state is being written, ask again"
     members = raft.members if raft.members.voters else assigned
     index, term = max(raft.reached, raft.last_index) + 1, max(raft.term, 1)

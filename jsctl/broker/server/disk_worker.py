@@ -11,7 +11,8 @@ does not wait for more than the job that runs: clients wait for the log, and whe
 is to be let go of, every group on the server may have a job at once.
 
 A full disk is no failure: what finds no room is tried again until there is some. Nothing of it was
-promised to anybody, and the loop goes on meanwhile.
+promised to anybody, and the loop goes on meanwhile. What is to be deleted does not wait behind it:
+that may be all that makes room.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 
 from jsctl.broker.errors import DiskError, DiskFull
-from jsctl.broker.turn import BriefBatch, DiskBatch
+from jsctl.broker.turn import BriefBatch, DiskBatch, RoomMaker
 from jsctl.dataclass import dataclass
 
 ROOM_RETRY_S = 0.2
@@ -155,13 +156,28 @@ class DiskWorker:
         """Run the first of these; it stays the first if there is no room for it."""
         if not batches:
             return False
+        batch = batches[0]
         try:
-            ran = _run(batches[0], batches[0].run)
+            ran = _run(batch, batch.run)
         except DiskFull:
-            return False
+            return self._make_room(batches)
         batches.popleft()
         self._tell(ran)
         return True
+
+    def _make_room(self, batches: deque[DiskBatch]) -> bool:
+        """What was to run first finds no room: what makes some may come before it."""
+        front: list[DiskBatch] = []
+        for at, batch in enumerate(batches):
+            if isinstance(batch, RoomMaker) and batch.may_overtake(front):
+                with suppress(DiskFull):
+                    ran = _run(batch, batch.run)
+                    del batches[at]
+                    self._tell(ran)
+                    return True
+                return False
+            front.append(batch)
+        return False
 
     def _tell(self, ran: Ran) -> None:
         self._done.append(ran)

@@ -83,14 +83,19 @@ class FileRecords:
         """Append what is known of them, so that a restart finds the same."""
         self._files.write_lost(some, mark)
 
-    def note_removal(self, seqs: Sequence[int], mark: int, erase: bool) -> None:
-        """Append what is removed; bytes to be erased lie in closed segments then."""
+    def erase(self, seqs: Sequence[int]) -> None:
+        """Have their segments, which are closed then, written anew."""
         files = self._files
-        if erase:
-            if files.of(seqs[-1]) is files.segments[-1]:
-                files.roll()
-            for seq in seqs:
-                files.of(seq).erase = True
+        for seq in seqs:
+            segment = files.of(seq)
+            if segment.first_seq <= seq <= segment.last_seq:
+                if segment is files.segments[-1]:
+                    files.roll()
+                segment.erase = True
+
+    def note_removal(self, seqs: Sequence[int], mark: int) -> None:
+        """Append what is removed."""
+        files = self._files
         if len(seqs) == 1:
             files.note(REMOVE, mark, encode_one(seqs[0]))
             return

@@ -129,8 +129,11 @@ class MemoryRecords:
         """Memory has no damage that could be told of."""
         raise Damaged("damaged messages in memory", path="chunk")
 
-    def note_removal(self, seqs: Sequence[int], mark: int, erase: bool) -> None:
+    def note_removal(self, seqs: Sequence[int], mark: int) -> None:
         """Not needed: there is no restart."""
+
+    def erase(self, seqs: Sequence[int]) -> None:
+        """What is removed is forgotten at once."""
 
     def note_cut(self, first_seq: int, mark: int) -> None:
         """Not needed either."""

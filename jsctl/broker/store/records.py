@@ -75,8 +75,12 @@ class Records(Protocol):
         """Remember records that are damaged wherever they come from; the index is still as before
         them. Raises Damaged where nothing can be damaged."""
 
-    def note_removal(self, seqs: Sequence[int], mark: int, erase: bool) -> None:
+    def note_removal(self, seqs: Sequence[int], mark: int) -> None:
         """Remember that live records go; raises before anything has changed."""
+
+    def erase(self, seqs: Sequence[int]) -> None:
+        """Have bytes go with the next checkpoint, as far as there are some; whoever asks removes
+        what is live of them."""
 
     def note_cut(self, first_seq: int, mark: int) -> None:
         """Remember that all below a sequence goes; raises before anything has changed."""

@@ -98,12 +98,15 @@ class StreamStore(Contents):
         index.count_in(found, records.count_bytes(found))
 
     def remove(self, seqs: Sequence[int], mark: int, erase: bool = False) -> int:
-        """Remove messages; how many there were. `erase` overwrites their bytes as well."""
+        """Remove messages; how many there were. `erase` has their bytes go as well, also of those
+        that are removed already: a crash may have come between."""
+        if erase:
+            self._records.erase(seqs)
         if mark < self._index.mark:
             return 0
         live = sorted({seq for seq in seqs if self.is_live(seq)})
         if live:
-            self._records.note_removal(live, mark, erase)
+            self._records.note_removal(live, mark)
             self._remover.drop(live)
             self._records.removed(live)
             self._index.settle()
@@ -160,7 +163,7 @@ class StreamStore(Contents):
             return self._cut_subjects(index.behind_oldest(index.excess(subjects, 1)), mark)
         last, seqs = index.subjects.replaced(subjects)
         if seqs:
-            self._records.note_removal(seqs, mark, False)
+            self._records.note_removal(seqs, mark)
             index.subjects.set_last(last)
             self._count_out(seqs)
             self._gone(seqs, last)
@@ -175,7 +178,7 @@ class StreamStore(Contents):
         if lost:
             seqs = sorted([*known, *lost])
         if seqs:
-            records.note_removal(seqs, mark, False)
+            records.note_removal(seqs, mark)
             index.subjects.cut(bounds)
             if known:
                 self._count_out(known)

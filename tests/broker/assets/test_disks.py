@@ -79,3 +79,35 @@ def test_a_state_for_which_there_was_no_room_is_written_when_there_is(
     checkpoints.soon(replica.group)
     cluster.run(0.5)
     assert replica.group.checkpointed == replica.group.raft.applied
+
+
+def test_no_state_is_written_behind_the_one_that_replaces_it(cluster: ClusterPlay) -> None:
+    group = cluster.group_of("S")
+    leader = cluster.leader(group)
+    behind = next(one for one in cluster if one is not leader)
+    client = leader.connect("a")
+    client.publish("s.x", b"1")
+    cluster.run(0.5)
+    cluster.isolate(behind.name)
+    for number in range(5):
+        client.publish("s.x", b"%d" % number)
+    cluster.run(0.5)
+    led = leader.engine.groups.by_name[group]
+    leader.engine.groups.checkpoints.soon(led)
+    cluster.run(0.5)
+    led.raft.compact(led.raft.applied)
+    behind.disk_held = True
+    cluster.cut.clear()
+    checkpoints = behind.engine.groups.checkpoints
+    cluster.wait(lambda: checkpoints.running > 0, "a state is received", 30)
+    checkpoints.soon(behind.engine.groups.by_name[group])
+    cluster.run(0.2)
+    behind.release_disk()
+    cluster.run(1)
+    behind.halt()
+    behind.logs.clear()
+    behind.begin()
+    streams = behind.engine.assets.streams
+    cluster.wait(lambda: ("A", "S") in streams, "it is there again")
+    assert not [line for line in behind.logs if "damage" in line]
+    assert streams[("A", "S")].store.last_seq == 6

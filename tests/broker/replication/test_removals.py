@@ -3,7 +3,9 @@
 import random
 from itertools import count
 
+from jsctl.broker.replication.disk_jobs import DiskJob, Removal
 from jsctl.broker.replication.removals import DirectoryRemover
+from tests.support.groups_rig import Checkpoint, lone_group
 from tests.support.sim_disk import SimDisk
 
 
@@ -34,3 +36,10 @@ def test_a_directory_stays_until_the_log_is_durable() -> None:
     assert [remover.discarding("a"), remover.idle] == [True, False]
     remover.synced(2)
     assert [one.directory for one in remover.seal(log_idle=False)] == ["a"]
+
+
+def test_while_the_disk_is_full_only_jobs_of_the_same_group_are_waited_for() -> None:
+    removal = Removal(-3, SimDisk(random.Random(1)), "streams/S-1/store.2")
+    own, other = (DiskJob(-1, lone_group(name), Checkpoint(1)) for name in ("S-1", "S-2"))
+    assert removal.may_overtake([]) and removal.may_overtake([other])
+    assert not removal.may_overtake([other, own])

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 
 import bcrypt
@@ -20,7 +21,7 @@ from jsctl.broker.options import (
 from jsctl.broker.server.disk_worker import DiskWorker
 from jsctl.broker.server.listener import Listener
 from jsctl.broker.server.turns import Clock
-from jsctl.broker.turn import Command, ConnKind
+from jsctl.broker.turn import Command, ConnKind, DiskBatch
 from jsctl.broker.write_options import WriteTimeout
 from tests.broker.server.echo_node import Batch
 from tests.broker.server.harness import LOCAL, running
@@ -123,6 +124,38 @@ async def test_a_full_disk_is_waited_for_and_jobs_do_not_wait_for_the_log() -> N
     assert done == [-1, -2, 1, 2] and len(batches[1].ran) == 1
     worker.submit(full := Batch(3))
     full.failure = DiskFull("no room")
+    assert worker.stop(5)
+
+
+async def test_what_makes_room_does_not_wait_for_room() -> None:
+    done: list[int] = []
+    removed, all_done = asyncio.Event(), asyncio.Event()
+
+    def finished(tickets: list[int], failures: list[tuple[int, str]]) -> None:
+        assert not failures
+        done.extend(tickets)
+        if -4 in done:
+            removed.set()
+        if len(done) == 4:
+            all_done.set()
+
+    class Removal(Batch):
+        """Goes before all but the first job."""
+
+        def may_overtake(self, others: Sequence[DiskBatch]) -> bool:
+            return self.ticket == -4
+
+    worker = DiskWorker(finished, lambda error: None)
+    batches = [Batch(-1), Batch(-2), Removal(-3), Removal(-4)]
+    batches[0].failure = DiskFull("no room")
+    for batch in batches:
+        worker.submit(batch)
+    async with asyncio.timeout(30):
+        await removed.wait()
+        assert done == [-4]
+        batches[0].failure = None
+        await all_done.wait()
+    assert done == [-4, -1, -2, -3]
     assert worker.stop(5)
 
 

@@ -242,6 +242,24 @@ def test_erased_bytes_leave_the_disk() -> None:
     assert store.load(1) is not None
 
 
+def test_bytes_are_erased_although_the_process_ended_before() -> None:
+    """What was removed is gone for the store that starts, but the log tells it once more."""
+    disk = SimDisk(random.Random(5))
+    store = open_store(disk)
+    for mark in range(1, 4):
+        store.append(frame_of([row(mark)]), mark)
+    settle(store)
+    store.remove([2], 4, erase=True)
+    store.append(frame_of([row(4)]), 5)
+    disk.kill()
+    store = open_store(disk)
+    assert store.mark == 5
+    assert not store.remove([2], 4, erase=True)
+    settle(store)
+    assert not any(b"0002" in disk.content(path) for path in disk.paths())
+    assert [one[0] for one in store.load_range(1, 9)] == [1, 3, 4]
+
+
 def test_replicas_write_equal_bytes() -> None:
     images = []
     for _ in range(2):

@@ -163,3 +163,29 @@ def test_damage_is_named_and_what_is_put_back_is_shown() -> None:
         all_of(view, lambda: None)
     assert (caught.value.first_seq, caught.value.last_seq) == (3, 3)
     view.close()
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_a_view_outlives_a_store_that_begins_anew(kind: str) -> None:
+    disk, options = SimDisk(random.Random(3)), StoreOptions(segment_bytes=400)
+    in_memory = kind == "memory"
+    store = MemoryStore() if in_memory else MessageStore.open(disk, "s", options)
+    for mark in range(1, 31):
+        store.append(frame_of([row(mark)]), mark)
+    settle(store)
+    view, found = store.view(), list[int]()
+    store.truncate_front(31, 31)
+    store.set_first(1000, 31)
+    settle(store)
+    while (portion := view.next_portion(200)) is not None:
+        portion.read()
+        found += [decode_row(raw)[0] for raw in view.settle(portion)]
+    assert found == list(range(1, 31))
+    view.close()
+    store.append(frame_of([row(1000)]), 32)
+    settle(store)
+    if not in_memory:
+        again = MessageStore.open(disk, "s", options)
+        assert not again.damage
+        assert again.state() == store.state()
+        assert len(again.resting()) < 10, "nothing of before is left"

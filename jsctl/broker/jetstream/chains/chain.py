@@ -21,6 +21,7 @@ from hashlib import sha256
 from itertools import pairwise
 
 from jsctl.api.stream import StreamConfig
+from jsctl.broker.jetstream.config_texts import STREAMS
 from jsctl.broker.jetstream.streams.entries import (
     Config,
     Delete,
@@ -303,7 +304,8 @@ class Chain:
 
 
 def explained(entry: StreamEntry, config: StreamConfig) -> Iterable[tuple[int, int]]:
-    """Which messages an entry may have removed, as far as it says so itself."""
+    """Which messages an entry may have removed, as far as it says so itself; `config` is the one
+    before it."""
     match entry:
         case Delete():
             return ((entry.seq, entry.seq),)
@@ -315,12 +317,13 @@ def explained(entry: StreamEntry, config: StreamConfig) -> Iterable[tuple[int, i
             return [(seq, seq) for seq in entry.changes]
         case Messages() if entry.flags & (Flags.ROLLUPS | Flags.SCHEDULES):
             return (EVERYTHING,)
-        case Messages() | Config():
-            limits = config.max_msgs, config.max_bytes, config.max_msgs_per_subject
-            return (EVERYTHING,) if max(limits) > 0 else [(seq, seq) for seq in _skipped(entry)]
+        case Messages():
+            return (EVERYTHING,) if _limits(config) else [(seq, seq) for seq in entry.skipped]
+        case Config():
+            return (EVERYTHING,) if _limits(STREAMS.config(entry.config)) else ()
         case _:
             return ()
 
 
-def _skipped(entry: StreamEntry) -> Iterable[int]:
-    return entry.skipped if isinstance(entry, Messages) else ()
+def _limits(config: StreamConfig) -> bool:
+    return max(config.max_msgs, config.max_bytes, config.max_msgs_per_subject) > 0

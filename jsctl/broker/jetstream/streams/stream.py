@@ -289,12 +289,12 @@ class Stream:
             count = self.store.truncate_front(entry.up_to + 1, index)
             self._trim()
             return count
-        first = self.store.first_seq
-        spared = self.ttls.never
-        gone = [seq for seq in range(first, entry.up_to + 1) if seq not in spared]
+        store, spared = self.store, self.ttls.never
+        old = store.live_seqs(store.first_seq, entry.up_to, store.retained_messages)
+        count = store.remove([seq for seq in old if seq not in spared], index)
         if self.schedules is not None:
-            self.schedules.forget(gone)
-        return self.store.remove(gone, index)
+            self.schedules.sweep(b"", store.is_live)
+        return count
 
     def _purge(self, index: int, entry: Purge) -> int:
         filters = Filters((entry.filter,)) if entry.filter else None

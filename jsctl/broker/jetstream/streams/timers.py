@@ -4,9 +4,6 @@ Run by the stream's leader only. It proposes removals; replicas apply them alike
 round of removals is in flight.
 """
 
-from collections.abc import Iterator
-from itertools import filterfalse
-
 from jsctl.api.times import format_duration
 from jsctl.broker.deadlines import earliest
 from jsctl.broker.errors import Damaged
@@ -24,6 +21,7 @@ from jsctl.broker.store.record import Record, Row
 
 ROUND_MESSAGES_MAX = 10_000
 """Where messages have to be looked at one by one (times to live, markers), so many a round."""
+LOOKED_AT_ONCE = 256
 
 
 class Timers:
@@ -70,27 +68,21 @@ class Timers:
             return None
         if not never:
             return store.first_seq, store.state().first_time_ns
-        seq = max(self._mortal[0], store.first_seq)
-        if seq == self._mortal[0] and store.is_live(seq) and seq not in never:
+        start = max(self._mortal[0], store.first_seq)
+        if start == self._mortal[0] and store.is_live(start) and start not in never:
             return self._mortal
-        first = 0
-        while seq <= store.last_seq:
-            if store.is_live(seq) and seq not in never:
-                first = first or seq
-                record = _load(self._stream, seq)
+        while seqs := store.live_seqs(start, store.last_seq, LOOKED_AT_ONCE):
+            for seq in seqs:
+                record = None if seq in never else _load(self._stream, seq)
                 if record is not None:
-                    # One that is damaged is not younger.
-                    self._mortal = (first, record.time_ns)
+                    self._mortal = (seq, record.time_ns)
                     return self._mortal
-            seq += 1
+            start = seqs[-1] + 1
         return None
 
     def _age_due_ns(self) -> int | None:
-        max_age = self._stream.config.max_age
-        if max_age <= 0:
-            return None
         first = self._first_mortal()
-        return None if first is None else first[1] + max_age
+        return None if first is None else first[1] + self._stream.config.max_age
 
     def due(self, now_ns: int, next_seq: int) -> list[tuple[bytes, list[Row]]]:
         """Entries for what is due, each with the messages (markers) that it adds."""
@@ -98,12 +90,8 @@ class Timers:
             return []
         stream = self._stream
         marker_ttl_ns = stream.config.subject_delete_marker_ttl
-        up_to = self._age_bound(now_ns)
+        up_to = self._age_bound(now_ns, bool(marker_ttl_ns))
         over = stream.ttls.due(now_ns, ROUND_MESSAGES_MAX)
-        if up_to and stream.ttls.never:
-            over, up_to = sorted({*over, *self._aged(up_to)}), 0
-        elif up_to and marker_ttl_ns:
-            up_to = min(up_to, stream.store.first_seq + ROUND_MESSAGES_MAX)
         ids_over = stream.dedupe.empty_at_ns()
         made: list[tuple[bytes, list[Row]]] = []
         if up_to or (ids_over is not None and ids_over <= now_ns):
@@ -117,22 +105,17 @@ class Timers:
         self._waiting = len(made)
         return made
 
-    def _age_bound(self, now_ns: int) -> int:
+    def _age_bound(self, now_ns: int, one_by_one: bool) -> int:
         """The last sequence that is too old; 0 if none is."""
-        due_ns = self._age_due_ns()
-        if due_ns is None or due_ns > now_ns:
+        store, max_age = self._stream.store, self._stream.config.max_age
+        first = self._first_mortal() if max_age > 0 else None
+        if first is None or first[1] + max_age > now_ns:
             return 0
-        bound = self._stream.store.seq_at_time(now_ns - self._stream.config.max_age + 1) - 1
-        return max(bound, 0)
-
-    def _aged(self, up_to: int) -> Iterator[int]:
-        """Those up to a sequence that are too old, a round of them, where some never are: of these
-        there may be any number in front."""
-        store, never = self._stream.store, self._stream.ttls.never
-        first = self._first_mortal()
-        if first is not None:
-            seqs = store.live_seqs(first[0], up_to, ROUND_MESSAGES_MAX)
-            yield from filterfalse(never.__contains__, seqs)
+        # What is due goes, whatever times lie around it: each round has to remove something.
+        bound = max(store.seq_at_time(now_ns - max_age + 1) - 1, first[0])
+        if one_by_one or self._stream.ttls.never:
+            bound = store.live_seqs(first[0], bound, ROUND_MESSAGES_MAX)[-1]
+        return bound
 
     def _markers(self, up_to: int, over: list[int], now_ns: int, next_seq: int) -> list[Row]:
         """One marker for each subject whose last message goes now."""
@@ -140,7 +123,8 @@ class Timers:
         store = stream.store
         going = set(over)
         if up_to:
-            going.update(range(store.first_seq, up_to + 1))
+            aged = store.live_seqs(store.first_seq, up_to, store.retained_messages)
+            going.update([seq for seq in aged if seq not in stream.ttls.never])
         busy = self._in_flight.subjects()
         ttl = format_duration(stream.config.subject_delete_marker_ttl).encode()
         headers = b"NATS/1.0\r\n%b: MaxAge\r\nNats-TTL: %b\r\n\r\n" % (MARKER_REASON, ttl)

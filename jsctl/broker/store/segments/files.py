@@ -227,13 +227,14 @@ class SegmentFiles:
                 file.close()
 
     def begin_anew(self) -> None:
-        """Begin a segment and give up all others: the store is empty now."""
+        """Begin a segment and give up all others, as soon as there is no view: the store is empty
+        now."""
         self.appear()
         newest = self.segments[-1]
         if not newest.sealed:
             newest.seal()
         self.begin()
-        while len(self.segments) > 1:
+        while len(self.segments) > 1 and not self.views:
             self.doom(self.segments[0])
 
     def add(self, segment: Segment) -> None:

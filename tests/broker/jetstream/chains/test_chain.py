@@ -290,3 +290,16 @@ def test_at_the_front_and_at_the_end_it_is_a_break_too() -> None:
         snapshot = stream.snapshot()
         stream.store.remove(gone, stream.store.mark)
         assert broken(started(stream, snapshot)) == [(gone[0], "the message is missing")]
+
+
+@pytest.mark.parametrize("limit", ["max_msgs", "max_bytes", "max_msgs_per_subject"])
+def test_what_a_new_limit_removed_is_not_missing_when_that_is_applied_once_more(
+    limit: str,
+) -> None:
+    stream = begun()
+    store(stream, 1, 10)
+    snapshot = stream.snapshot()
+    entry = config_entry(stream, 2, **{limit: 1})
+    apply(stream, entry)
+    assert stream.store.messages < 10
+    assert broken(started(stream, snapshot, entry)) == []
