@@ -181,9 +181,9 @@ class Engine:
         self.groups.tick(early, ticks - early)
         return ticks - early
 
-    def tick_late(self, ticks: int) -> None:
+    def tick_late(self) -> None:
         """After the turn's messages: the rest of the time."""
-        self.groups.tick(ticks)
+        self.groups.catch_up()
 
     def look(self) -> None:
         """What time makes due besides the groups."""

@@ -157,7 +157,7 @@ class RunningNode:
             self._command(command, now_ns)
         self._go_on()
         if jetstream is not None and ticks:
-            jetstream.engine.tick_late(ticks)
+            jetstream.engine.tick_late()
         self._sessions.tick(now_ns)
         if self._is_time(now_ns):
             self._tick(now_ns)
