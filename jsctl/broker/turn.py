@@ -222,6 +222,8 @@ class TurnInputs:
     """Ends of reloads that the node asked for: why one was refused, or "" for one taken."""
     process: ProcessFacts | None = None
     """A new measurement, about once a second."""
+    steady_ns: int = 0
+    """The time of the turn by a clock that nobody sets; 0: not known."""
 
 
 @dataclass(slots=True)

@@ -112,8 +112,8 @@ class ServerPlay(NodePlay):
 
     def _add(self, more: TurnInputs) -> None:
         for name in TurnInputs.__slots__:
-            if name == "process":
-                self.inbox.process = more.process or self.inbox.process
+            if name in ("process", "steady_ns"):
+                setattr(self.inbox, name, getattr(more, name) or getattr(self.inbox, name))
             else:
                 getattr(self.inbox, name).extend(getattr(more, name))
 

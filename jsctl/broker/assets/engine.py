@@ -133,7 +133,7 @@ class Engine:
         )
         self.reads: list[tuple[int, bool]] = []
         """(token, may be served) of finished `read` calls."""
-        self._last_tick_ns = 0
+        self._steady_ns = self._unticked_ns = 0
         self._maintain_due_ns = 0
         self._disk_due_ns = 0
         self._disk_silent = False
@@ -147,7 +147,6 @@ class Engine:
     def start(self, now_ns: int) -> None:
         """Take up what is on the disk; without any, begin to found or to join."""
         self._now(now_ns)
-        self._last_tick_ns = now_ns
         mend_at_start(self.context)
         self.meta.start(now_ns)
 
@@ -167,23 +166,32 @@ class Engine:
 
     # Time
 
-    def tick_early(self, now_ns: int) -> int:
-        """Before the turn's messages: a little of the time that went by; returns the rest."""
+    def tick_early(self, now_ns: int, steady_ns: int = 0) -> int:
+        """Before the turn's messages: a little of the time that went by; returns the rest.
+
+        Leases and promises of different servers rest on ticks: these follow a clock that nobody
+        sets (`steady_ns`), where it is told.
+        """
+        passed_ns = now_ns - self.context.now_ns
+        if steady_ns and self._steady_ns:
+            passed_ns = steady_ns - self._steady_ns
+        self._steady_ns = steady_ns
+        self._unticked_ns += passed_ns  # What went by since the last tick.
         self._now(now_ns)
-        ticks = (now_ns - self._last_tick_ns) // TICK_NS
+        ticks = self._unticked_ns // TICK_NS
         if ticks <= 0:
             return 0
         if ticks * TICK_NS >= STANDSTILL_NS:
             self.cluster.liveness.stood_still()
-        self._last_tick_ns += ticks * TICK_NS
+        self._unticked_ns -= ticks * TICK_NS
         ticks = min(ticks, TICKS_MAX)
         early = min(ticks, EARLY_TICKS)
         self.groups.tick(early, ticks - early)
         return ticks - early
 
-    def tick_late(self, ticks: int) -> None:
+    def tick_late(self) -> None:
         """After the turn's messages: the rest of the time."""
-        self.groups.tick(ticks)
+        self.groups.catch_up()
 
     def look(self) -> None:
         """What time makes due besides the groups."""
@@ -342,7 +350,7 @@ class Engine:
         if tell_ns is not None:
             due_ns = tell_ns if due_ns is None else min(due_ns, tell_ns)
         if schedule.awake:
-            tick_ns = self._last_tick_ns + TICK_NS
+            tick_ns = self.context.now_ns + TICK_NS - self._unticked_ns
             due_ns = tick_ns if due_ns is None else min(due_ns, tick_ns)
         return due_ns
 

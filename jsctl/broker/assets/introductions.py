@@ -52,7 +52,7 @@ class Introductions:
         """(peer, question) that speak of what is not applied here yet."""
         self._reading: dict[int, tuple[str, Introduction]] = {}
         """Token of a read of the stream's group -> who is answered when it is confirmed."""
-        self._tokens = 0
+        self._tokens = context.boot  # No answer to an earlier process is one to this.
 
     def _next_token(self) -> int:
         self._tokens += 1

@@ -56,8 +56,9 @@ class Gathering:
     _next: int = 0
 
     def new_token(self) -> int:
-        """By which the answer to a question is known."""
-        self._next += 1
+        """By which the answer to a question is known; none of an earlier process is like it, whose
+        answer may come to this one."""
+        self._next = (self._next or self.engine.options.boot) + 1
         return self._next
 
     def begin(self, gather: Gather, until_ns: int) -> None:

@@ -45,7 +45,7 @@ from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.store.wal.new_store import NewStore
 from jsctl.broker.system.advisories import JetStreamAdvisories
 from jsctl.broker.system.outlet import EventOutlet
-from jsctl.broker.turn import Jitter, TurnOutputs
+from jsctl.broker.turn import Jitter, TurnInputs, TurnOutputs
 
 REFRESH_NS = 250_000_000
 """How often is looked whether replicas are fresh enough for direct gets."""
@@ -151,11 +151,11 @@ class JetStream:
 
     # In a turn
 
-    def take_early(self, now_ns: int, synced: list[int]) -> int:
+    def take_early(self, now_ns: int, inputs: TurnInputs) -> int:
         """The turn begins: some of the time that went by, and what the disk has done. The rest
         of the time is returned, for `take_late`."""
-        ticks = self.engine.tick_early(now_ns)
-        for ticket in synced:
+        ticks = self.engine.tick_early(now_ns, inputs.steady_ns)
+        for ticket in inputs.synced:
             self.engine.synced(ticket)
         return ticks
 

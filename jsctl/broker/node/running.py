@@ -147,7 +147,7 @@ class RunningNode:
         rare = _is_rare(inputs)
         self._stirred = self._stirred or rare
         jetstream = self.jetstream
-        ticks = jetstream.take_early(now_ns, inputs.synced) if jetstream is not None else 0
+        ticks = jetstream.take_early(now_ns, inputs) if jetstream is not None else 0
         if rare:
             self._take_news(inputs, now_ns)
         self._take_input(inputs, now_ns)
@@ -157,7 +157,7 @@ class RunningNode:
             self._command(command, now_ns)
         self._go_on()
         if jetstream is not None and ticks:
-            jetstream.engine.tick_late(ticks)
+            jetstream.engine.tick_late()
         self._sessions.tick(now_ns)
         if self._is_time(now_ns):
             self._tick(now_ns)

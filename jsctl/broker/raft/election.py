@@ -66,8 +66,10 @@ def become_follower(state: RaftState, term: Term, leader: PeerId | None) -> None
     state.fresh = False
     state.dirty = True
     reset_timeout(state)
-    if leader is not None and state.lowered == 1:
-        state.lowered = 0  # It was to go on alone, and others are there.
+    if leader is not None:
+        state.gone = frozenset()  # Who was gone then may hold everything by the next election.
+        if state.lowered == 1:
+            state.lowered = 0  # It was to go on alone, and others are there.
     if leader is not None and not state.vote and state.standing.kind != StandingKind.WHOLE:
         # A damaged node may have forgotten a vote in this term; it gives no other one.
         state.vote = leader
@@ -100,6 +102,7 @@ def become_leader(state: RaftState) -> None:
     anew = state.expected if state.fresh and state.volatile else ()
     state.role = Role.LEADER
     state.leader = state.me
+    state.gone = frozenset()
     state.fresh = False
     state.peers = {}
     state.elected_alone = state.needed(len(state.members.voters)) == 1

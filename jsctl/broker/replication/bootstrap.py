@@ -75,7 +75,9 @@ class GroupBootstrap:
         self.lost, self.loss_marked = lost, bool(lost)
 
     def remember(self, key: bytes, term: int, vote: str) -> None:
-        """A group begins anew in this very process, which voted in it."""
+        """A group that was removed begins anew in this very process, which voted in it. However
+        long it takes until it does, and whatever is durable by then: that is not forgotten."""
+        self.tombstones.pop(key, None)
         self.wal.add_vote(key, term, vote.encode())
         known = RecoveredGroup(term, vote.encode(), standing="unknown", suspect_index=JOINED)
         self.recovered[key] = known

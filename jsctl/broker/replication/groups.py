@@ -140,10 +140,14 @@ class Groups:
 
     def tick(self, ticks: int, later: int = 0) -> None:
         """Time went on by `ticks` for every group that is not asleep. It went on by `later` more,
-        which are told when the messages that waited meanwhile are taken."""
+        which `catch_up` tells when the messages that waited meanwhile are taken."""
         self.schedule.tick(ticks)
         if later:
             self.schedule.fell_behind(later)
+
+    def catch_up(self) -> None:
+        """The rest of the time comes, for those that it went by for."""
+        self.schedule.catch_up()
 
     def peer_down(self, peer: PeerId) -> None:
         """A server is not reachable: wake what slept in trust of it."""

@@ -29,17 +29,27 @@ class Schedule:
     def tick(self, ticks: int) -> None:
         """Time went on by `ticks`; who is quiet afterwards gets no more of them."""
         for group in list(self.awake.values()):
-            raft = group.raft
-            for _ in range(ticks):
-                raft.tick()
-            if raft.quiet:
-                self.awake.pop(group.name, None)
-            self.touch(group)
+            self._tick(group, ticks)
 
     def fell_behind(self, ticks: int) -> None:
         """So many more ticks went by, and come later."""
         for group in self.awake.values():
             group.raft.fell_behind(ticks)
+
+    def catch_up(self) -> None:
+        """What went by more comes now, for those that were awake meanwhile. Who was woken since
+        begins with what it heard: nothing of that is so long ago."""
+        for group in list(self.awake.values()):
+            if group.raft.behind:
+                self._tick(group, group.raft.behind)
+
+    def _tick(self, group: RaftGroup, ticks: int) -> None:
+        raft = group.raft
+        for _ in range(ticks):
+            raft.tick()
+        if raft.quiet:
+            self.awake.pop(group.name, None)
+        self.touch(group)
 
     def take(self) -> list[RaftGroup]:
         """The groups that have something to do; they count as done."""

@@ -19,6 +19,10 @@ ALONE_CHUNKS_MAX = 4
 """A turn for which more arrived is one of many clients: they do not wait for a sync."""
 
 
+_STEADY_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""It goes on while the machine sleeps, where there is one that does: leases end meanwhile."""
+
+
 class NodeLike(Protocol):
     """The broker without I/O, as the edge sees it."""
 
@@ -178,6 +182,7 @@ class Turns:
         self._follows = False
         self._chunks = len(inputs.chunks)
         began_ns = time.monotonic_ns()
+        inputs.steady_ns = time.clock_gettime_ns(_STEADY_CLOCK)
         inputs.process = self._meter.sample(began_ns)
         self.count += 1
         self._turn_ns = self._clock.now_ns()

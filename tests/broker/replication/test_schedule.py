@@ -1,6 +1,6 @@
 """Who has something to do, and whom time concerns."""
 
-from jsctl.broker.raft.types import AddLearner
+from jsctl.broker.raft.types import AddLearner, Heartbeat
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.replication.schedule import Schedule
 from tests.support.groups_rig import ABC, lone_group
@@ -52,6 +52,26 @@ def test_who_is_quiet_gets_no_more_ticks() -> None:
     before = group.raft.now
     schedule.tick(100)
     assert group.raft.now == before and not schedule.take()
+
+
+def test_time_that_went_by_in_sleep_does_not_come_later() -> None:
+    """A promise that is given when a message wakes the group would be over at once."""
+    schedule = Schedule()
+    awake, slept = lone_group("S-1", ABC), lone_group("S-2", ABC)
+    slept.raft.step([Heartbeat("a", "b", 1, 0, 1, 1, quiet=True)])
+    assert slept.raft.quiet
+    schedule.wake(awake)
+    schedule.tick(2)
+    schedule.fell_behind(60)
+    slept.raft.step([Heartbeat("a", "b", 1, 0, 2, 7)])
+    schedule.wake(slept)
+    schedule.catch_up()
+    assert (awake.raft.now, awake.raft.behind) == (62, 0)
+    before = slept.raft.now
+    assert before < slept.raft.promise_until
+    schedule.catch_up()
+    schedule.tick(1)
+    assert slept.raft.now == before + 1
 
 
 def test_a_change_of_its_members_wakes_a_group() -> None:
