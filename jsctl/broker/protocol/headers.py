@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 VERSION = b"NATS/1.0"
 EMPTY = b"NATS/1.0\r\n\r\n"
-_STATUS = re.compile(rb"NATS/1\.0[ ]+(\d+)[ ]*([^\r\n]*)\r\n")
+_STATUS = re.compile(rb"NATS/1\.0[ ]+(\d{1,9})[ ]*([^\r\n]*)\r\n")
 
 Pairs = Sequence[tuple[bytes, bytes]]
 
