@@ -14,6 +14,7 @@ from jsctl.broker.jetstream.consumers.dispatch.pacing import (
     idle_heartbeat,
 )
 from jsctl.broker.jetstream.consumers.facts import Interest
+from jsctl.broker.jetstream.streams.publish_headers import parse_number
 from jsctl.broker.protocol.deliveries import Item, OutgoingMessage
 from jsctl.broker.protocol.headers import get
 from jsctl.broker.store.record import Row
@@ -204,4 +205,4 @@ class PushDispatcher:
 
 def _number(headers: bytes, key: bytes) -> int:
     value = get(headers, key) if headers else None
-    return int(value) if value and value.isdigit() else 0
+    return parse_number(value or b"") or 0
