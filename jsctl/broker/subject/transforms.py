@@ -22,7 +22,7 @@ Part = Callable[[tuple[bytes, ...], bytes], bytes]
 _FUNCTION = re.compile(r"\{\{\s*(\w+)\s*\((.*)\)\s*\}\}\Z", re.S)
 _SHORTEST_FUNCTION = 5
 _DOLLAR = re.compile(r"\$([+-]?\d+)\Z")
-_NUMBER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,20}")
 _LARGEST = 2**31 - 1
 _DIGITS_MAX = 1000
 """The interpreter does not convert any number of them."""

@@ -92,3 +92,10 @@ def test_what_tells_a_source_from_others_fits_into_its_messages() -> None:
     assert code(rig.ask("STREAM.UPDATE.S", wanted)) == 10052
     source["subject_transforms"] = long[:1]
     assert "error" not in rig.ask("STREAM.UPDATE.S", wanted)
+
+
+def test_a_stream_has_sequences_left_where_it_begins() -> None:
+    rig = Rig()
+    body = {"name": "S", "subjects": ["s.>"], "first_seq": (1 << 64) - 1}
+    assert code(rig.ask("STREAM.CREATE.S", body)) == 10052
+    assert "error" not in rig.ask("STREAM.CREATE.S", {**body, "first_seq": 1 << 62})

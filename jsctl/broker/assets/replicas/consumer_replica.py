@@ -226,10 +226,11 @@ class ConsumerReplica:
         self._tickets.clear()
         self._said.clear()
         self._due_ns = None
-        for sink in (self.acks, self.pulls, self.flow, self.filed):
+        pulls = self.pulls.take()
+        for sink in (self.acks, self.flow, self.filed):
             sink.take()
         if leader is not None:
-            self._publish(leader.close(reason, pending=pending))
+            self._publish(leader.close(reason, pending=pending, pulls=pulls))
 
     def end(self, reason: str, *, pending: bool = False) -> None:
         """The consumer is deleted, or the server goes: tell waiting pulls so."""

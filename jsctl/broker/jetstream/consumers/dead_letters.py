@@ -20,6 +20,7 @@ from jsctl.broker.jetstream.consumers.acks import Captured
 from jsctl.broker.jetstream.consumers.consumer import DEAD_LETTERS_KEY, Consumer
 from jsctl.broker.jetstream.consumers.delivery import ConsumerDelivery
 from jsctl.broker.jetstream.consumers.state import Death
+from jsctl.broker.jetstream.streams.publish_headers import parse_number
 from jsctl.broker.protocol import headers as blocks
 from jsctl.broker.protocol.deliveries import Item
 from jsctl.broker.store.record import Record
@@ -126,9 +127,9 @@ def _stored_one(answer: Captured) -> int:
         return 0
     error = document.get("error")
     before = isinstance(error, dict) and error.get("err_code") == _STORED_ALREADY
-    if not token.isdigit() or not (before or (error is None and document.get("seq"))):
+    if not (before or (error is None and document.get("seq"))):
         return 0
-    return int(token)
+    return parse_number(token) or 0
 
 
 def bury(

@@ -352,14 +352,19 @@ class ConsumerLeader:
 
     # The end.
 
-    def close(self, text: str, *, pending: bool = False) -> list[OutgoingMessage]:
-        """Leadership ends: what waiting pulls are told, e.g. `Leadership Change`.
+    def close(
+        self, text: str, *, pending: bool = False, pulls: Sequence[Captured] = ()
+    ) -> list[OutgoingMessage]:
+        """Leadership ends: what waiting pulls are told, e.g. `Leadership Change`, and `pulls` that
+        nobody has looked at.
 
         What is held for entries that are not committed is dropped: the next leader delivers
         again what its log does not know.
         """
         self._held.clear()
-        return [] if self.pull is None else self.pull.close(text, pending=pending)
+        waiting = [] if self.pull is None else self.pull.close(text, pending=pending)
+        told = status(409, text)
+        return [*waiting, *[(item[1], b"", told, b"", b"") for item in pulls if item[1]]]
 
     def unpin(self, reason: str = "admin") -> bool:
         """Release the pinned client; advisories follow with the next turn."""

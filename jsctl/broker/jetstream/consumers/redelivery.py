@@ -18,6 +18,8 @@ STEP_NS_MAX = 5_000_000
 STEPS_OF_A_WAIT = 100
 """Deadlines are rounded up to a hundredth of the ack wait, but to whole milliseconds and to no
 more than a few: whoever puts a message off names a time of his own, however long the ack wait."""
+WAIT_NS_MAX = 1 << 62
+"""Nobody waits for longer; times between which lies more are not written down."""
 SLACK = 10_000
 """Filed sequences beyond four times the pending ones that make it worth to file anew."""
 
@@ -36,7 +38,7 @@ class Redelivery:
     def set_waits(self, ack_wait_ns: int, backoff: Sequence[int]) -> None:
         """How long to wait for an ack (0: for ever); after each delivery, if `backoff`."""
         waits = tuple(backoff) or ((ack_wait_ns,) if ack_wait_ns > 0 else ())
-        self._waits = waits
+        self._waits = tuple([min(wait, WAIT_NS_MAX) for wait in waits])
         shortest = min(waits, default=STEP_NS_MIN)
         self._step = min(max(STEP_NS_MIN, shortest // STEPS_OF_A_WAIT), STEP_NS_MAX)
 

@@ -5,7 +5,7 @@ something of it is asked again for less: see `LEVELS`.
 """
 
 from jsctl.api.codec import DecodeError, dumps, loads
-from jsctl.api.consumer import ConsumerConfig
+from jsctl.api.consumer import ConsumerConfig, ConsumerInfo
 from jsctl.api.errors import ApiErrorBody, api_error
 from jsctl.api.requests import ConsumerCreateRequest
 from jsctl.api.responses import ConsumerInfoResponse
@@ -152,7 +152,7 @@ def read_answer(origin: UpstreamOrigin, headers: bytes, payload: bytes) -> Grant
     if answer.head.error is not None:
         return answer.head.error
     info = answer.info
-    if info is None or info.config is None or not info.name:
+    if info is None or info.config is None or not _is_sound(info):
         return api_error(failed, err="invalid consumer create response").body()
     if origin.declared.consumer is not None and (
         info.config.ack_policy is not AckPolicy.FLOW_CONTROL
@@ -167,3 +167,10 @@ def read_answer(origin: UpstreamOrigin, headers: bytes, payload: bytes) -> Grant
     # It may have delivered something by now; where it began is at or behind what is acknowledged.
     begun = min(info.delivered.stream_seq, info.ack_floor.stream_seq, NUMBER_MAX)
     return Granted(info.name.encode(), max(begun, 0), identity[:IDENTITY_LENGTH_MAX])
+
+
+def _is_sound(info: ConsumerInfo) -> bool:
+    """Whether it has a name, and numbers where they belong: what others say may be anything."""
+    numbers: tuple[object, ...] = info.delivered.stream_seq, info.ack_floor.stream_seq
+    name: object = info.name
+    return isinstance(name, str) and name != "" and all(isinstance(one, int) for one in numbers)

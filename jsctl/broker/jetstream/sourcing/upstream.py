@@ -25,6 +25,7 @@ from jsctl.broker.jetstream.sourcing.origin import UpstreamOrigin
 from jsctl.broker.jetstream.streams.positions import SourcePosition
 from jsctl.broker.jetstream.streams.publish_headers import STREAM_SOURCE
 from jsctl.broker.protocol import headers as blocks
+from jsctl.broker.subject.validity import is_valid_literal
 
 ANSWER_NS = 5 * SECOND_NS
 """How long is waited for an answer. A consumer that is made later ends by itself."""
@@ -200,7 +201,11 @@ class Upstream:
             self._retry(now_ns)
             return
         stalled = blocks.get(headers, b"Nats-Consumer-Stalled")
-        if stalled and all([one.reply != stalled for one in self._owed]):
+        if (
+            stalled
+            and is_valid_literal(stalled)
+            and all([one.reply != stalled for one in self._owed])
+        ):
             self._owe(stalled)
 
     def _owe(self, reply: bytes) -> None:

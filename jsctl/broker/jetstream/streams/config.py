@@ -19,6 +19,7 @@ from jsctl.broker.jetstream.sourcing.rules import (
     is_valid_name,
     nobody,
 )
+from jsctl.broker.jetstream.streams.entries import SKIPPED_TO_MAX
 from jsctl.broker.subject.matching import overlaps, subset
 from jsctl.broker.subject.patterns import Tangled, first_meeting
 from jsctl.broker.subject.transforms import compile_transform
@@ -117,6 +118,8 @@ def _with_defaults(config: StreamConfig, pedantic: bool) -> StreamConfig:
         raise invalid(f"maximum replicas is {REPLICAS_MAX}")
     if config.num_replicas < 0:
         raise api_error("JSReplicasCountCannotBeNegative")
+    if config.first_seq > SKIPPED_TO_MAX:
+        raise invalid(f"first sequence is too high, maximum allowed is {SKIPPED_TO_MAX}")
     for name in _COUNTS:
         if getattr(config, name) < -1 and pedantic:
             raise api_error("JSPedanticErrF", err=f"{name} must be set to -1")

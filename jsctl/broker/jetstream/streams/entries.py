@@ -44,7 +44,8 @@ to go."""
 ALL_SUBJECTS: Final = (b"", b">")
 """What a purge of everything names."""
 SKIPPED_TO_MAX: Final = 1 << 62
-"""A purge lets a stream go on behind a sequence up to this one; nobody stores what is left."""
+"""A stream begins, or goes on behind a purge, with a sequence up to about this one; nobody stores
+what is left."""
 
 
 class StreamEntryKind(IntEnum):

@@ -208,3 +208,16 @@ def test_an_ack_is_not_lost_where_a_config_took_the_room_that_the_log_had(
     cluster.run(0.5)
     states = [one.engine.assets.consumers[("A", "S", "C")].consumer.state for one in cluster]
     assert [list(state.pending) for state in states] == [[], [], []]
+
+
+def test_a_pull_that_comes_while_leadership_is_handed_over_is_told_so(cluster: ClusterPlay) -> None:
+    leader = led(cluster)
+    replica = leader.engine.assets.consumers[("A", "S", "C")]
+    client = leader.connect("a")
+    client.subscribe("next")
+    replica.group.raft.transfer()
+    leader.engine.groups.touch(replica.group)
+    client.publish("$JS.API.CONSUMER.MSG.NEXT.S.C", b'{"batch":1,"expires":60000000000}', "next")
+    cluster.wait(lambda: replica.leader is None, "another server leads")
+    cluster.run(1)
+    assert [subject for subject, _, _ in client.messages] == ["next"]

@@ -201,6 +201,12 @@ DEATHS = st.dictionaries(
 )
 
 
+def test_answers_to_letters_that_nobody_sent_change_nothing() -> None:
+    rig = Rig(1)
+    answer = b"_INBOX.secret." + b"9" * 5_000, b"", b"", b'{"stream":"D","seq":1}', None
+    assert rig.turn(stored=[answer]).entry is None
+
+
 @given(DEATHS)
 @settings(max_examples=examples(100))
 def test_states_are_written_whole(deaths: dict[int, Death]) -> None:

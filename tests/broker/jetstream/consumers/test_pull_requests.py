@@ -39,6 +39,13 @@ def test_a_plain_pull_for_none_gets_one_and_keeps_nobody_waiting(payload: str) -
     assert heard[2].endswith("waiting=0")
 
 
+@pytest.mark.parametrize("payload", ["1", '{"batch":1,"expires":3600000000000}'])
+def test_pulls_of_clients_that_are_gone_keep_nobody_out(payload: str) -> None:
+    play = Play()
+    play.run(f"consumer max_waiting=2\npull a {payload}\npull b {payload}\ndeaf a b\ntick 2s")
+    assert play.run(f"pull c {payload}\npublish x 1").split()[:3] == ["->", "c", "x"]
+
+
 def test_a_full_payload() -> None:
     payload = (
         b'{"batch":5,"expires":1000,"max_bytes":99,"no_wait":true,"idle_heartbeat":400,'

@@ -8,6 +8,7 @@ from jsctl.broker.jetstream.consumers.dispatch.pacing import (
     Replay,
     idle_heartbeat,
 )
+from tests.support.consumer_play import Play
 
 MS = 1_000_000
 SECOND = 1000 * MS
@@ -66,3 +67,17 @@ def test_heartbeats_say_where_a_stalled_consumer_waits() -> None:
         b"NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 3\r\nNats-Last-Stream: 9\r\n\r\n"
     )
     assert b"Nats-Consumer-Stalled: fc.1\r\n\r\n" in idle_heartbeat(3, 9, b"fc.1")
+
+
+def test_answers_to_flow_control_may_have_any_number() -> None:
+    play = Play()
+    play.run(
+        "publish a 3 600000\nconsumer ack_policy=flow_control deliver_subject=d idle_heartbeat=1s"
+        " flow_control=true max_ack_pending=100"
+    )
+    asked = b"$JS.FC.S.C.ID00"
+    head = b"NATS/1.0\r\nNats-Last-Stream: %b\r\nNats-Last-Consumer: 2\r\n\r\n" % (b"9" * 5_000)
+    play.turn(flow=[(asked, b"", head, b"", None)])
+    assert play.leader.push is not None and play.leader.push.flow is not None
+    assert not play.leader.push.flow.asked, "it is answered all the same"
+    assert list(play.consumer.state.pending) == [1, 2, 3]

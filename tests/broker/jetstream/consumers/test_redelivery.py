@@ -111,3 +111,18 @@ def test_what_is_due_goes_on_in_the_next_turns_where_one_has_no_room_for_it(how:
         seen += singly(made.publish)
     assert len([item for item in seen if item[0] == b"in" and item[4]]) == 40
     assert not play.leader.delivery.redelivery.again
+
+
+def test_waits_may_be_as_long_and_as_short_as_a_config_can_say() -> None:
+    """Their times fit into the state that is written: that of a delay lies before or behind now."""
+    play = Play()
+    play.now = 1_790_000_000_000_000_000
+    play.run(
+        "consumer max_deliver=5\nupdate backoff=1ns,2562047h\npublish a 2\npull in 2\n"
+        "ack 1 -NAK\npull in 1\n"
+        'ack 1 -NAK {"delay":1}\nack 2 -NAK {"delay":9223372036854775807}'
+    )
+    restored = ConsumerState(acks_needed=True)
+    restored.decode(play.consumer.state.encode())
+    assert restored.facts() == play.consumer.state.facts()
+    assert play.run("tick 10ms\npull in 1").startswith("-> in a #1 ")

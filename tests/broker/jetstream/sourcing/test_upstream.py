@@ -183,13 +183,25 @@ def test_what_is_no_delivery_is_passed_over(reply: bytes) -> None:
     assert play.queued == [1]
 
 
-@pytest.mark.parametrize("answer", [b"", b"[]", b"{}", b'{"name": 5}', b'{"name":"C","config":[]}'])
-def test_answers_that_say_nothing_are_failures(answer: bytes) -> None:
+CONFIGURED = b'{"name":"C","config":{},'
+
+
+@pytest.mark.parametrize("headers", [b"", b"NATS/1.0 " + b"9" * 5_000 + b"\r\n\r\n"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(b"", b"[]", b"{}", b'{"name": 5}', b'{"name":"C","config":[]}'),
+        b'{"name":5,"config":{}}',
+        CONFIGURED + b'"delivered":{"stream_seq":"x"}}',
+        CONFIGURED + b'"ack_floor":{"stream_seq":[]}}',
+    ],
+)
+def test_answers_that_say_nothing_are_failures(answer: bytes, headers: bytes) -> None:
     play = Play()
     for _ in range(3):  # as a server that does not know the levels of the API
         if play.upstream.wants_to_ask(play.now_ns):
             play.ask()
-            play.upstream.answered(b"", answer, play.now_ns)
+            play.upstream.answered(headers, answer, play.now_ns)
     assert play.error_code and not play.upstream.wants_to_ask(play.now_ns)
 
 
@@ -264,6 +276,14 @@ def test_flow_control_is_answered_when_all_before_it_is_durable() -> None:
     assert blocks.get(head, b"Nats-Last-Consumer") == b"2"
     play.control(b"", stalled)
     assert len(upstream.answers_to_flow(SourcePosition(2, "I"))) == 1, "it did not arrive"
+
+
+def test_flow_control_is_answered_on_subjects_only() -> None:
+    play = Play()
+    play.ask()
+    play.grant()
+    play.control(b"", b"NATS/1.0 100 Idle Heartbeat\r\nNats-Consumer-Stalled: a 1 5\r\n\r\n")
+    assert play.upstream.answers_to_flow(NOTHING) == []
 
 
 def test_an_origin_that_does_not_keep_to_flow_control_is_asked_later() -> None:

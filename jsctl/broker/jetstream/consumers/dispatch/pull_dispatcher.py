@@ -99,6 +99,7 @@ class PullDispatcher:
         if len(self.queue) >= self.queue.room and now_ns - self._checked_ns > _CROWDED_CHECK_NS:
             self._checked_ns = now_ns
             out += self.tend(delivery, now_ns, idle=False)
+            self.prune()
         if request.no_wait:
             no = self._no_wait_refusal(request, delivery)
             if no:

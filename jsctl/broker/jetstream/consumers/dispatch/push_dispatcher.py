@@ -14,14 +14,13 @@ from jsctl.broker.jetstream.consumers.dispatch.pacing import (
     idle_heartbeat,
 )
 from jsctl.broker.jetstream.consumers.facts import Interest
+from jsctl.broker.jetstream.streams.publish_headers import parse_number
 from jsctl.broker.protocol.deliveries import Item, OutgoingMessage
 from jsctl.broker.protocol.headers import get
 from jsctl.broker.store.record import Row
 
 RATE_BURST_BYTES = 1024 * 1024
 """A rate limited consumer may send this much at once: the default of `max_payload`."""
-SEQ_DIGITS_MAX = 20
-"""Of a sequence that a client tells; the interpreter does not convert any number of digits."""
 
 
 class PushDispatcher:
@@ -206,4 +205,4 @@ class PushDispatcher:
 
 def _number(headers: bytes, key: bytes) -> int:
     value = get(headers, key) if headers else None
-    return int(value) if value and value.isdigit() and len(value) <= SEQ_DIGITS_MAX else 0
+    return parse_number(value or b"") or 0
