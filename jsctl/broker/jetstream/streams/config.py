@@ -29,6 +29,8 @@ NAME_LENGTH_MAX = 255
 DESCRIPTION_BYTES_MAX = 4096
 METADATA_BYTES_MAX = 128 << 10
 REPLICAS_MAX = 5
+FIRST_SEQ_MAX = 1 << 62
+"""Nobody fills what is left behind it: there is a sequence for each message that comes."""
 DUPLICATE_WINDOW_NS = 2 * MINUTE_NS
 _SHORTEST_NS = SECOND_NS // 10
 _API_SPACES = (b"$JS.>", b"$JSC.>", b"$NRG.>")
@@ -112,6 +114,8 @@ def _with_defaults(config: StreamConfig, pedantic: bool) -> StreamConfig:
         raise invalid(f"maximum replicas is {REPLICAS_MAX}")
     if config.num_replicas < 0:
         raise api_error("JSReplicasCountCannotBeNegative")
+    if config.first_seq > FIRST_SEQ_MAX:
+        raise invalid(f"first sequence is too large, maximum allowed is {FIRST_SEQ_MAX}")
     for name in _COUNTS:
         if getattr(config, name) < -1 and pedantic:
             raise api_error("JSPedanticErrF", err=f"{name} must be set to -1")
