@@ -210,8 +210,9 @@ class Leafs(LinkDoor[Leaf]):
             return
         accepted.verified(self.connections, leaf, ok)
         held, leaf.held = leaf.held, []
-        for chunk in held:
-            self.feed(conn, chunk, self.router.now_ns)
+        for chunk in held:  # It has been unpacked.
+            if not leaf.closing:
+                self._read(leaf, chunk)
 
     def feed(self, conn: int, chunk: bytes, now_ns: int) -> None:
         """Bytes came. Until a connection is linked, lines are read one at a time: what they mean
