@@ -39,7 +39,7 @@ from jsctl.broker.protocol.ops import (
 )
 from jsctl.broker.protocol.route import LINE_FACTOR, LeafParser
 from jsctl.broker.routing.leafs import LeafRouting, Offence
-from jsctl.broker.routing.limits import RoutingLimits
+from jsctl.broker.routing.limits import LINE_BYTES_MAX, RoutingLimits
 from jsctl.broker.routing.router import SLOW_CONSUMER, Router
 from jsctl.broker.routing.setup import system_account
 from jsctl.broker.sessions.keepalive import KeepAlive, Probe
@@ -134,7 +134,9 @@ class Leafs(LinkDoor[Leaf]):
             made.remote_port,
             self.sessions.new_id(),
             now_ns,
-            LeafParser(limits.control_line_bytes_max * LINE_FACTOR, NO_PAYLOAD),
+            LeafParser(
+                min(limits.control_line_bytes_max * LINE_FACTOR, LINE_BYTES_MAX), NO_PAYLOAD
+            ),
             KeepAlive(limits),
             LeafStage.CONNECT if remote is None else LeafStage.INFO,
             remote,
