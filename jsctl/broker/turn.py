@@ -113,6 +113,7 @@ class Verify:
     """A password check too slow for a turn (bcrypt). The edge runs it in a thread."""
 
     token: int
+    """The connection's number; there is no answer if that is gone."""
     password: bytes
     hashed: bytes
 

@@ -117,11 +117,13 @@ class Permissions:
             return False
         return not _covers(self._deny_sub, subject, queue)
 
-    def denied_within(self, subject: bytes) -> Filters | None:
+    def denied_within(self, subject: bytes, queue: bytes = b"") -> Filters | None:
         """What must not be delivered to a permitted subscription; None for nothing."""
         inner = [
             pattern
             for pattern, group in self._deny_sub
-            if not group and overlaps(pattern, subject) and not subset(subject, pattern)
+            if (not group or (queue and matches(queue, group)))
+            and overlaps(pattern, subject)
+            and not subset(subject, pattern)
         ]
         return Filters(inner) if inner else None

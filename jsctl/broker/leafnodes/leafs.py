@@ -39,7 +39,7 @@ from jsctl.broker.protocol.ops import (
 )
 from jsctl.broker.protocol.route import LINE_FACTOR, LeafParser
 from jsctl.broker.routing.leafs import LeafRouting, Offence
-from jsctl.broker.routing.limits import RoutingLimits
+from jsctl.broker.routing.limits import LINE_BYTES_MAX, RoutingLimits
 from jsctl.broker.routing.router import SLOW_CONSUMER, Router
 from jsctl.broker.routing.setup import system_account
 from jsctl.broker.sessions.keepalive import KeepAlive, Probe
@@ -134,7 +134,9 @@ class Leafs(LinkDoor[Leaf]):
             made.remote_port,
             self.sessions.new_id(),
             now_ns,
-            LeafParser(limits.control_line_bytes_max * LINE_FACTOR, NO_PAYLOAD),
+            LeafParser(
+                min(limits.control_line_bytes_max * LINE_FACTOR, LINE_BYTES_MAX), NO_PAYLOAD
+            ),
             KeepAlive(limits),
             LeafStage.CONNECT if remote is None else LeafStage.INFO,
             remote,
@@ -210,8 +212,9 @@ class Leafs(LinkDoor[Leaf]):
             return
         accepted.verified(self.connections, leaf, ok)
         held, leaf.held = leaf.held, []
-        for chunk in held:
-            self.feed(conn, chunk, self.router.now_ns)
+        for chunk in held:  # It has been unpacked.
+            if not leaf.closing:
+                self._read(leaf, chunk)
 
     def feed(self, conn: int, chunk: bytes, now_ns: int) -> None:
         """Bytes came. Until a connection is linked, lines are read one at a time: what they mean

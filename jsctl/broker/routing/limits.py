@@ -4,6 +4,9 @@ from jsctl.broker.protocol.writer import Json
 from jsctl.dataclass import dataclass
 
 SECOND_NS = 1_000_000_000
+LINE_BYTES_MAX = 60_000
+"""No line of clients and leaf nodes may be longer, whatever is configured: subjects and replies
+have their place in records and frames, with what servers put before them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from jsctl import __version__
 from jsctl.broker.conf.units import host_text
 from jsctl.broker.options import COMPATIBLE_API_LEVEL, COMPATIBLE_VERSION, SYSTEM_ACCOUNT, Options
-from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
+from jsctl.broker.routing.limits import LINE_BYTES_MAX, RoutingLimits, ServerIdentity
 from jsctl.broker.turn import Jitter
 
 NAME_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -69,7 +69,7 @@ def limits(options: Options) -> RoutingLimits:
     client = options.client
     return RoutingLimits(
         payload_bytes_max=client.payload_bytes_max,
-        control_line_bytes_max=client.control_line_bytes_max,
+        control_line_bytes_max=min(client.control_line_bytes_max, LINE_BYTES_MAX),
         pending_bytes_max=client.pending_bytes_max,
         pending_bytes_high=client.pending_bytes_max * 3 // 4,
         connections_max=client.connections_max,

@@ -90,7 +90,8 @@ class Edge:
         if looks is not None:
             looks.connections = self._connections
         self._disk = DiskWorker(self._synced, self._crashed, options.edge.loop_sync_ns_max)
-        self._verifier = Verifier(options.edge.verify_threads, self._verified)
+        waits = self._connections.by_id.__contains__
+        self._verifier = Verifier(options.edge.verify_threads, self._verified, waits)
         self._monitor = Monitor(options.monitoring, self._ask)
         self._dialer = RouteDialer(self._connections, options.cluster)
         self._relief = MemoryRelief(self._loop.call_later)

@@ -11,11 +11,16 @@ BCRYPT_BYTES_MAX = 72
 
 
 class Verifier:
-    """`answer(token, ok)` runs in the loop's thread."""
+    """`answer(token, ok)` runs in the loop's thread. `waits(token)` is asked in another one: who is
+    gone when it would be his turn is not checked, so that what many began and left is over at once.
+    """
 
-    def __init__(self, threads: int, answer: Callable[[int, bool], None]) -> None:
+    def __init__(
+        self, threads: int, answer: Callable[[int, bool], None], waits: Callable[[int], bool]
+    ) -> None:
         self._threads = threads
         self._answer = answer
+        self._waits = waits
         self._pool: ThreadPoolExecutor | None = None
         self._loop = asyncio.get_running_loop()
 
@@ -31,6 +36,8 @@ class Verifier:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _check(self, request: Verify) -> None:
+        if not self._waits(request.token):
+            return
         ok = matches(request.password, request.hashed)
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._answer, request.token, ok)

@@ -132,7 +132,9 @@ def _drop_subscriptions(session: ClientSession) -> list[LogLine]:
             line = f'Removed sub {text} for User "{session.user}" - not authorized'
             lines.append(LogLine(LogLevel.INFO, line))
             continue
-        sub.denied = None if permissions is None else permissions.denied_within(sub.subject)
+        sub.denied = (
+            None if permissions is None else permissions.denied_within(sub.subject, sub.queue)
+        )
         session.account.sublist.touch(sub.subject)
     return lines
 

@@ -468,7 +468,7 @@ class ClientSession(ClientPeer):
                 return
             sub = Subscription(self.account, op.subject, op.queue, op.sid, self)
             if self.permissions is not None:
-                sub.denied = self.permissions.denied_within(op.subject)
+                sub.denied = self.permissions.denied_within(op.subject, op.queue)
             self.subscriptions[op.sid] = sub
             self.context.router.add(sub)
         self._ok()

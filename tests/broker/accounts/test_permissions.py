@@ -65,6 +65,19 @@ def test_narrower_denials_filter() -> None:
     assert permissions.denied_within(b"c.*") is None
 
 
+@pytest.mark.parametrize(
+    ("queue", "denied"),
+    [(b"", {b"b"}), (b"v1", {b"a", b"b"}), (b"v2", {b"b"}), (b"g.x", {b"b", b"c"})],
+)
+def test_narrower_denials_of_queues_filter(queue: bytes, denied: set[bytes]) -> None:
+    """A wildcard gets around none of them."""
+    permissions = Permissions(Rules(subscribe=SubjectPermission(None, ("a v1", "b", "c g.*"))))
+    assert permissions.may_subscribe(b"*", queue)
+    filters = permissions.denied_within(b"*", queue)
+    assert filters is not None
+    assert {subject for subject in (b"a", b"b", b"c", b"d") if filters.match(subject)} == denied
+
+
 def test_responses() -> None:
     permissions = Permissions(Rules(responses=ResponsePermission(2, 100)))
     assert permissions.tracks_replies

@@ -15,7 +15,7 @@ from jsctl.broker.options import (
     UserOptions,
 )
 from jsctl.broker.peers.outbox import frame_subject
-from jsctl.broker.protocol.route import LINE_FACTOR
+from jsctl.broker.routing.limits import LINE_BYTES_MAX
 from jsctl.broker.routing.shown import ANSWER
 from jsctl.broker.turn import Accepted, ConnKind
 from tests.support.cluster_play import ClusterPlay, ServerPlay
@@ -84,7 +84,7 @@ def test_the_longest_line_goes_on_over_routes(cluster: ClusterPlay, line: bytes)
     before = routes_of(cluster)
     other = leaf(cluster["n1"], "a")
     around = len(line.strip()) - len(b"LS+ %s" if line.startswith(b"LS+") else b"LMSG %s")
-    longest = b"s" * (4096 * LINE_FACTOR - around)
+    longest = b"s" * (LINE_BYTES_MAX - around)
     other.send(line % longest + b"\r\n")
     assert routes_of(cluster) == before
     assert len(client.messages) == line.startswith(b"LMSG")

@@ -20,3 +20,23 @@ def test_a_message_that_lives_for_longer_than_there_is_time(ttl: str) -> None:
     assert play.exit is not None
     later = NodePlay(disk=play.disk)
     assert later.connect("a").ask("$JS.API.STREAM.INFO.S")["state"]["messages"] == 1
+
+
+@pytest.mark.parametrize("first", [(1 << 64) - 1, (1 << 64) - 2, (1 << 62) + 1])
+def test_a_stream_does_not_begin_where_sequences_end(first: int) -> None:
+    play = NodePlay()
+    client = play.connect("a")
+    answer = client.ask("$JS.API.STREAM.CREATE.S", name="S", subjects=["s"], first_seq=first)
+    client.request("s", b"x")
+    client.request("s", b"y")
+    assert play.exit is None
+    assert answer["error"]["description"].startswith("first sequence is too large")
+
+
+def test_a_stream_that_begins_late_has_room() -> None:
+    play = NodePlay()
+    client = play.connect("a")
+    first = 1 << 62
+    client.ask("$JS.API.STREAM.CREATE.S", name="S", subjects=["s"], first_seq=first)
+    (answer,) = client.request("s", b"x")
+    assert answer == b'{"stream":"S","seq":%d}' % first

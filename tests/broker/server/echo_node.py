@@ -117,8 +117,8 @@ class EchoNode:
             case ["PING"]:
                 out.writes.append((conn, b"PONG\r\n"))
             case ["VERIFY", password, hashed]:
-                self.verifying[self.tokens] = conn
-                out.verifies.append(Verify(self.tokens, password.encode(), hashed.encode()))
+                self.verifying[conn] = conn
+                out.verifies.append(Verify(conn, password.encode(), hashed.encode()))
             case ["DISK"]:
                 self.writing[self.tokens] = conn
                 out.disk.append(self.batch(self.tokens, self.ran, self.disk_failure))

@@ -372,3 +372,14 @@ def test_default_permissions_hold_for_a_single_user_and_a_token(login: AuthOptio
     server.client(1, b',"user":"u","pass":"p"' if login.user else b',"auth_token":"t"')
     server.say(1, b"PUB a 0\r\n\r\n")
     assert server.heard(1) == (NO % b'for Publish to "a"').replace(b"|", b"\r\n")
+
+
+def test_a_wildcard_gets_around_no_denial_of_a_queue() -> None:
+    rules = PermissionRules(subscribe=SubjectPermission(deny=("foo v1",)))
+    one = UserOptions("u", "x", permissions=rules)
+    server = Server(Options(auth=AuthOptions(users=(one,))))
+    server.client(1, b',"user":"u","pass":"x"')
+    server.client(2, b',"user":"u","pass":"x"')
+    server.say(1, b"SUB * v1 1\r\n")
+    server.say(2, b"PUB foo 1\r\nx\r\nPUB bar 1\r\ny\r\n")
+    assert server.heard(1) == b"MSG bar 1 1\r\ny\r\n"

@@ -14,7 +14,7 @@ from jsctl.api.words import AckPolicy, DeliverPolicy
 from jsctl.broker.jetstream.sourcing.arrivals import NUMBER_MAX
 from jsctl.broker.jetstream.sourcing.origin import UpstreamOrigin
 from jsctl.broker.protocol import headers as blocks
-from jsctl.dataclass import dataclass
+from jsctl.dataclass import dataclass, replace
 
 HEARTBEAT_NS = SECOND_NS
 UNUSED_NS = 10 * SECOND_NS
@@ -24,6 +24,8 @@ LEVELS = (5, 4, 0)
 """API levels that are asked for in turn: 5 knows origins that were made anew, 4 gives consumers
 that remember what was taken of a work queue, and 0 is everybody else."""
 IDENTITY = b"Nats-Stream-Identity"
+ERROR_LENGTH_MAX = 1024
+"""Of what an origin says of a mistake: it is shown with the stream."""
 IDENTITY_LENGTH_MAX = 64
 """It goes into each message's header."""
 _LEVEL = b"Nats-Required-Api-Level"
@@ -149,10 +151,11 @@ def read_answer(origin: UpstreamOrigin, headers: bytes, payload: bytes) -> Grant
         answer = loads(ConsumerInfoResponse, payload)
     except (DecodeError, TypeError, ValueError):
         return api_error("JSInvalidJSONErr", err="consumer create response").body()
-    if answer.head.error is not None:
-        return answer.head.error
+    told = answer.head.error
+    if told is not None and _has_types(int, told.code, told.err_code):
+        return replace(told, description=str(told.description)[:ERROR_LENGTH_MAX])
     info = answer.info
-    if info is None or info.config is None or not _is_sound(info):
+    if told is not None or info is None or info.config is None or not _is_sound(info):
         return api_error(failed, err="invalid consumer create response").body()
     if origin.declared.consumer is not None and (
         info.config.ack_policy is not AckPolicy.FLOW_CONTROL
@@ -170,7 +173,10 @@ def read_answer(origin: UpstreamOrigin, headers: bytes, payload: bytes) -> Grant
 
 
 def _is_sound(info: ConsumerInfo) -> bool:
-    """Whether it has a name, and numbers where they belong: what others say may be anything."""
-    numbers: tuple[object, ...] = info.delivered.stream_seq, info.ack_floor.stream_seq
-    name: object = info.name
-    return isinstance(name, str) and name != "" and all(isinstance(one, int) for one in numbers)
+    """Whether what is needed of a consumer is there: who answers may be anybody."""
+    numbers = _has_types(int, info.delivered.stream_seq, info.ack_floor.stream_seq)
+    return numbers and _has_types(str, info.name) and bool(info.name)
+
+
+def _has_types(kind: type, *values: object) -> bool:
+    return all(isinstance(value, kind) for value in values)

@@ -31,9 +31,6 @@ DESCRIPTION_BYTES_MAX = 4096
 METADATA_BYTES_MAX = 128 << 10
 REPLICAS_MAX = 5
 DUPLICATE_WINDOW_NS = 2 * MINUTE_NS
-FIRST_SEQ_MAX = 1 << 62
-"""So many sequences are left to be given, and nobody stores them, before 63 bits end: consumers
-write sequences as signed numbers."""
 _SHORTEST_NS = SECOND_NS // 10
 _API_SPACES = (b"$JS.>", b"$JSC.>", b"$NRG.>")
 LEVEL_KEY = "_nats.req.level"
@@ -65,8 +62,6 @@ def checked(
     """
     _check_texts(config)
     _check_lengths(config)
-    if config.first_seq > FIRST_SEQ_MAX:
-        raise invalid(f"first sequence is too large, maximum allowed is {FIRST_SEQ_MAX}")
     config = _with_defaults(config, pedantic)
     config = _with_window(config, pedantic, limits or ConfigLimits())
     if config.deny_purge and config.allow_rollup_hdrs:
@@ -119,7 +114,7 @@ def _with_defaults(config: StreamConfig, pedantic: bool) -> StreamConfig:
     if config.num_replicas < 0:
         raise api_error("JSReplicasCountCannotBeNegative")
     if config.first_seq > SKIPPED_TO_MAX:
-        raise invalid(f"first sequence is too high, maximum allowed is {SKIPPED_TO_MAX}")
+        raise invalid(f"first sequence is too large, maximum allowed is {SKIPPED_TO_MAX}")
     for name in _COUNTS:
         if getattr(config, name) < -1 and pedantic:
             raise api_error("JSPedanticErrF", err=f"{name} must be set to -1")

@@ -1,0 +1,49 @@
+"""What leaf nodes say while their password is being checked."""
+
+import json
+
+import bcrypt
+import pytest
+
+from jsctl.broker.compression_options import FAST, OFF, Compression
+from jsctl.broker.leafnode_options import LeafNodeOptions
+from jsctl.broker.linking.compression import packed
+from jsctl.broker.options import AccountOptions, UserOptions
+from jsctl.broker.turn import Accepted, ConnKind
+from tests.support.node_play import NodePlay, PlayClient, node_options
+
+HASHED = bcrypt.hashpw(b"x", bcrypt.gensalt(4)).decode()
+
+
+class Leafs(NodePlay):
+    """A node that leaf nodes connect to; what it says to them is not read."""
+
+    def take(self, data: bytes) -> None:
+        """The client's side of a connection."""
+
+    def leaf(self, mode: str, *said: bytes) -> int:
+        """One that says how it compresses, and all of the rest at once."""
+        conn = 99
+        client = PlayClient(self, conn)
+        client.take = self.take  # type: ignore[method-assign]  # it is compressed
+        self.clients[conn] = client
+        self.turn(accepted=[Accepted(conn, ConnKind.LEAF, "127.0.0.1", 1)])
+        if mode != OFF:
+            self.turn(chunks=[(conn, b'INFO {"compression":"%b"}\r\n' % mode.encode())])
+        self.turn(chunks=[(conn, line if mode == OFF else packed(mode, line)) for line in said])
+        return conn
+
+
+@pytest.mark.parametrize("mode", [OFF, FAST])
+def test_what_is_said_meanwhile_waits(mode: str) -> None:
+    accounts = (AccountOptions("A", (UserOptions("h", HASHED), UserOptions("a", "a"))),)
+    leafnodes = LeafNodeOptions(port=7422, compression=Compression(mode))
+    play = Leafs(node_options(accounts=accounts, leafnodes=leafnodes))
+    client = play.connect("a")
+    client.subscribe("s")
+    login = {"user": "h", "pass": "x", "name": "l", "cluster": "l"}
+    connect = b"CONNECT %b\r\n" % json.dumps(login).encode()
+    conn = play.leaf(mode, connect + b"PING\r\n", b"LMSG s 1\r\nx\r\n")
+    assert client.messages == []
+    play.turn(verified=[(conn, True)])
+    assert client.messages == [("s", "", b"x")]
