@@ -68,7 +68,7 @@ def test_another_hash_while_one_is_checked() -> None:
 
 
 @pytest.mark.parametrize("ok", [True, False])
-@pytest.mark.parametrize("back", [HASHES[0], "x"])
+@pytest.mark.parametrize("back", [HASHES[0], "x"], ids=["the first hash", "no hash"])
 def test_a_hash_that_is_taken_back_while_it_is_checked(ok: bool, back: str) -> None:
     """Nothing is to be shown any more, whatever the verdict: the client is read again."""
     server = here(users(HASHES[0]))
