@@ -13,7 +13,7 @@ from jsctl.broker.accounts.accounts import Account, Jitter, Logins, User
 from jsctl.broker.options import PermissionRules
 from jsctl.broker.passwords import looks_hashed
 from jsctl.broker.turn import PeerCertificate
-from jsctl.dataclass import dataclass
+from jsctl.dataclass import dataclass, replace
 
 if TYPE_CHECKING:
     from jsctl.broker.accounts import certificates
@@ -33,7 +33,8 @@ class ClientIdentity:
     user: str
     permissions: PermissionRules | None
     proof: bytes = b""
-    """The configured password, hash or token that the client was measured against."""
+    """The configured password, hash or token that the client was measured against, or the public
+    key that it has signed for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +135,10 @@ def authenticate(
             return _identity(holder, connection_type)
         if holder is None:
             return None
-        shown = known is not None and known.user == key
+        shown = known is not None and known.user == key and known.proof == holder.public_key
         shown = shown or is_signed(holder.public_key, given.signature, challenge)
-        return _identity(holder, connection_type) if shown else None
+        identity = _identity(holder, connection_type) if shown else None
+        return None if identity is None else replace(identity, proof=holder.public_key)
     if logins.by_certificate and connection_type == CONNECTION_TYPE:
         return _by_certificate(logins, given, certificate, known)
     if given.empty and default is not None:

@@ -25,9 +25,12 @@ from jsctl.broker.subject.matching import subset
 from jsctl.broker.subject.transforms import Transform, compile_transform
 
 RESPONSES_MAX = 65536
-"""Requests whose replies are awaited; at the limit the oldest is given up."""
+"""Requests of an account whose replies are awaited; at the limit its oldest is given up."""
 
 _TOKEN_RANGE = 1 << 62
+
+Waiting = dict[AccountImport, tuple[Subscription, int]]
+"""Ways back of an account's requests, the oldest first, with when each is given up."""
 
 
 class Wiring(NamedTuple):
@@ -53,14 +56,14 @@ class Imports:
         self._jitter = jitter
         self._add = add
         self._remove = remove
-        self._responses: dict[AccountImport, tuple[Subscription, int]] = {}
+        self._responses: dict[Namespace, Waiting] = {}
         self._shadows: dict[Subscription, list[Subscription]] = {}
         self._services: dict[Wiring, Subscription] = {}
         self._streams: dict[Wiring, StreamImport] = {}
         self.now_ns = 0
 
     def __len__(self) -> int:
-        return len(self._responses)
+        return sum(map(len, self._responses.values()))
 
     def install(self) -> None:
         """Have all imports that are configured now, and no others; those that stay are not
@@ -85,6 +88,7 @@ class Imports:
             self._remove(self._services.pop(wiring))
         kept = {one: made for one, made in self._streams.items() if one in wanted}
         self._stream_imports({**kept, **streams})
+        self._give_up_removed()
 
     def _wiring(self, account: Account, wanted: ImportOptions) -> Wiring:
         exporter = self._accounts.get(wanted.account)
@@ -164,34 +168,43 @@ class Imports:
             self._answered(bridge)
         if not bridge.service or not reply:
             return reply
-        self._expire()
+        waiting = self._responses.setdefault(account, {})
+        self._expire(waiting)
         own = b"_R_.%014x" % self._jitter(_TOKEN_RANGE)
         back = AccountImport(
             account, reply=reply, single=bridge.single, threshold_ns=bridge.threshold_ns
         )
         sub = Subscription(bridge.account, own, b"", b"", back)
-        self._responses[back] = (sub, self.now_ns + bridge.threshold_ns)
+        waiting[back] = (sub, self.now_ns + bridge.threshold_ns)
         self._add(sub)
         return own
 
     def _answered(self, bridge: AccountImport) -> None:
-        waiting = self._responses.pop(bridge, None)
-        if waiting is None:
+        waiting = self._responses.get(bridge.account, {})
+        found = waiting.pop(bridge, None)
+        if found is None:
             return
         if bridge.single:
-            self._remove(waiting[0])
+            self._remove(found[0])
         else:
-            self._responses[bridge] = (waiting[0], self.now_ns + bridge.threshold_ns)
+            waiting[bridge] = (found[0], self.now_ns + bridge.threshold_ns)
 
-    def _expire(self) -> None:
+    def _expire(self, waiting: Waiting) -> None:
         """Give up the oldest requests that nobody answered in time."""
-        while self._responses:
-            bridge = next(iter(self._responses))
-            sub, until_ns = self._responses[bridge]
-            if self.now_ns < until_ns and len(self._responses) < RESPONSES_MAX:
+        while waiting:
+            bridge = next(iter(waiting))
+            sub, until_ns = waiting[bridge]
+            if self.now_ns < until_ns and len(waiting) < RESPONSES_MAX:
                 return
-            del self._responses[bridge]
+            del waiting[bridge]
             self._remove(sub)
+
+    def _give_up_removed(self) -> None:
+        """Nobody waits in accounts that are gone."""
+        for account in list(self._responses):
+            if self._accounts.get(account.name) is not account:
+                for sub, _ in self._responses.pop(account).values():
+                    self._remove(sub)
 
 
 def _way(shadow: Subscription) -> StreamImport | None:

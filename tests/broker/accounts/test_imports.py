@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from jsctl.broker.accounts import imports
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.interest.targets import RouteLink
 from jsctl.broker.options import AccountOptions, ExportOptions, ImportOptions, Options, UserOptions
@@ -177,3 +178,25 @@ def test_who_asks_cannot_be_forged(block: bytes) -> None:
     lines = re.split(rb"\r\n|\r|\n", told)
     asked = [line for line in lines if b"nats-request-info" in line.lower()]
     assert asked == [b'Nats-Request-Info: {"acc":"B","rtt":1}']
+
+
+def test_requests_without_end_cost_no_other_account_its_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(imports, "RESPONSES_MAX", 4)
+    wanted = (ImportOptions("A", "req", service=True),)
+    exporter = AccountOptions(
+        "A", (UserOptions("a", "x"),), exports=(ExportOptions("req", service=True),)
+    )
+    importers = [AccountOptions(n, (UserOptions(n.lower(), "x"),), imports=wanted) for n in "BC"]
+    server = Server(Options(accounts=(exporter, *importers)))
+    for conn, name in ((1, b"a"), (2, b"b"), (3, b"c")):
+        server.client(conn, b',"user":"%b","pass":"x"' % name)
+    server.say(1, b"SUB req 1\r\n")
+    server.say(2, b"SUB in 1\r\nPUB req in 1\r\nq\r\n")
+    reply = server.heard(1).split(b" ")[3]
+    server.say(3, b"PUB req in 1\r\nq\r\n" * 10)
+    assert len(server.router.imports) == 5
+    server.say(1, b"PUB %b 2\r\nok\r\n" % reply)
+    assert server.heard(2) == b"MSG in 1 2\r\nok\r\n"
+    assert len(server.router.imports) == 4

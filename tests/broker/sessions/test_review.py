@@ -1,5 +1,6 @@
 """Clients that are here when users change: the cases that take two turns, and limits."""
 
+import json
 from dataclasses import replace
 
 import bcrypt
@@ -16,6 +17,7 @@ from jsctl.broker.options import (
 from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.turn import Accepted, ConnKind
 from tests.broker.routing.routing_bench import QUIET, Server
+from tests.support.login import Seed
 
 HASHES = [bcrypt.hashpw(b"x", bcrypt.gensalt(4)).decode() for _ in range(3)]
 LOGIN = b',"user":"u","pass":"x"'
@@ -175,3 +177,30 @@ def test_a_shorter_ping_interval_counts_at_once() -> None:
     server.sessions.change_limits(RoutingLimits(ping_interval_ns=10**9))
     due = server.sessions.deadline_ns()
     assert due is not None and due <= server.now_ns + 10**9
+
+
+def test_who_was_let_in_without_a_signature_has_to_give_one() -> None:
+    """Whoever names the nkey of those that say nothing need not sign, as long as it is theirs."""
+    key = Seed(7).public
+    accounts = (AccountOptions("A", (UserOptions(nkey=key), UserOptions("other", "x"))),)
+    server = Server(Options(accounts=accounts, no_auth_user=key))
+    server.client(1, b',"nkey":"%b"' % key.encode())
+    server.client(2)
+    assert server.closes == {}
+    server.reload(Options(accounts=accounts))
+    assert server.closes == dict.fromkeys((1, 2), "Authentication Failure")
+
+
+def test_who_has_signed_once_stays() -> None:
+    seed = Seed(7)
+    one = UserOptions(nkey=seed.public)
+    server = Server(Options(accounts=(AccountOptions("A", (one,)),)))
+    server.open(1)
+    greeting = json.loads(server.heard(1, info=True).split(b" ", 1)[1])
+    signed = seed.sign(greeting["nonce"])
+    server.say(1, QUIET % f',"nkey":"{seed.public}","sig":"{signed}"'.encode())
+    for deny in ("a", "b"):
+        rules = PermissionRules(subscribe=SubjectPermission(deny=(deny,)))
+        changed = replace(one, permissions=rules)
+        server.reload(Options(accounts=(AccountOptions("A", (changed,)),)))
+    assert server.closes == {}
