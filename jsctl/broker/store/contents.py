@@ -235,7 +235,7 @@ class Contents:
             seqs = [] if first is None else [first]
         else:
             seqs = self._index.subjects.next_seqs(subjects, start, count)
-        found.extend(self._read([seq for seq in seqs if seq <= stop], bytes_max))
+        found.extend(self._read_behind(found, [seq for seq in seqs if seq <= stop], bytes_max))
         return within(found, bytes_max)
 
     def _scan(self, filters: Filters, start: int, stop: int, count: int) -> tuple[list[Row], int]:
@@ -250,7 +250,9 @@ class Contents:
             seqs = self._index.live(start, stop, step)
             if not seqs:
                 return found, stop + 1
-            rows = self._read(seqs, 0)
+            rows = self._read_behind(found, seqs, 0)
+            if not rows:
+                return found, stop + 1
             found.extend(row for row in rows if match(row[2]))
             if len(found) >= count:
                 break
@@ -410,6 +412,15 @@ class Contents:
             if not rows:
                 self._check_lost(bad)
         return rows
+
+    def _read_behind(self, found: list[Row], seqs: Sequence[int], bytes_max: int) -> list[Row]:
+        """The same, but damage is an error only where nothing was found before it."""
+        try:
+            return self._read(seqs, bytes_max)
+        except Damaged:
+            if not found:
+                raise
+            return []
 
     def read_raw(self, seqs: Sequence[int]) -> list[bytes]:
         """Verified bytes of records of live sequences. Raises Damaged."""

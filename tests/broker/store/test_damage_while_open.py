@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from jsctl.broker.errors import Damaged
 from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.message_store import MessageStore
+from jsctl.broker.subject.matching import Filters
 from tests.broker.store.test_retained import (
     COUNT,
     LIMITS,
@@ -354,3 +355,17 @@ def test_a_bad_copy_of_the_position_has_no_damage_cut_off(slot: int) -> None:
     again = MessageStore.open(disk, "s", OPTIONS)
     read_all(again)
     assert again.last_seq == 63 and list(again.lost) == [63]
+
+
+@pytest.mark.parametrize("filters", [Filters((b"s.*",)), Filters((b"s.0", b"s.*")), Filters()])
+def test_what_is_found_before_damage_is_read_first(filters: Filters) -> None:
+    disk = SimDisk(random.Random(3))
+    store = MessageStore.open(disk, "s")
+    for seq in range(1, 31):
+        store.append(frame_of([(seq, 1, b"s.%d" % (seq % 3), b"", b"%04d" % seq)]), seq)
+    settle(store)
+    (path,) = (one for one in disk.paths() if one.endswith(".seg"))
+    disk.flip_bit(path, 8 * disk.content(path).index(b"0011"))
+    assert [one[0] for one in store.next_many(filters, 1, 20)] == list(range(1, 11))
+    with pytest.raises(Damaged):
+        store.next_many(filters, 11, 20)

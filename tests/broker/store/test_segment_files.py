@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from jsctl.broker.errors import Damaged, DiskFull
+from jsctl.broker.errors import Damaged, DiskError, DiskFull
 from jsctl.broker.store.file_records import FileRecords
 from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.index import StoreIndex
@@ -14,7 +14,7 @@ from jsctl.broker.store.segments import patient_file
 from jsctl.broker.store.segments.files import SegmentFiles, StoreOptions
 from jsctl.broker.store.segments.segment import FRAME, SEAL, STATE, Envelope, walk
 from tests.broker.store.test_retained import settle
-from tests.support.sim_disk import SimDisk
+from tests.support.sim_disk import SimDisk, SimFile
 
 
 def made(count: int = 30) -> tuple[SimDisk, StoreIndex, SegmentFiles]:
@@ -183,3 +183,34 @@ def test_a_segment_that_cannot_be_read_any_more_stops_nothing(catalogues: bool) 
     store.close()
     store = MessageStore.open(disk, "s", StoreOptions(500))
     assert store.state().last_seq == 61 and store.load(20) is not None
+
+
+class CountedDisk(SimDisk):
+    """Knows the files that were opened."""
+
+    def __init__(self) -> None:
+        super().__init__(random.Random(1))
+        self.files: list[SimFile] = []
+
+    def open(self, path: str, *, create: bool = False) -> SimFile:
+        self.files.append(super().open(path, create=create))
+        return self.files[-1]
+
+    def is_open(self, file: SimFile) -> bool:
+        try:
+            return file.size() >= 0
+        except DiskError:
+            return False
+
+
+def test_only_so_many_files_are_open_whichever_was_opened_first() -> None:
+    disk = CountedDisk()
+    store = MessageStore.open(disk, "s", StoreOptions(400))
+    for seq in range(1, 121):
+        store.append(frame_of([Record(seq, seq, b"s", b"", bytes(100))]), seq)
+    settle(store)
+    store.close()
+    store = MessageStore.open(disk, "s", StoreOptions(400))
+    for seq in range(1, 121):
+        assert store.load(seq) is not None
+    assert sum(map(disk.is_open, disk.files)) <= 32

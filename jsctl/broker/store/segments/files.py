@@ -329,8 +329,10 @@ class SegmentFiles:
             segment.file = file if segment.sealed else PatientFile(self.disk, path, file)
             self._open.append(segment)
             if len(self._open) > _OPEN_FILES_MAX:
-                old = next(one for one in self._open if one.sealed or one is not segment)
-                if old is not self.segments[-1] and not waits_for_room(old):
+                kept = segment, self.segments[-1]
+                others = (one for one in self._open if one not in kept)
+                old = next((one for one in others if not waits_for_room(one)), None)
+                if old is not None:
                     self.close_file(old)
         return segment.file
 
