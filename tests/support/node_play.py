@@ -217,6 +217,14 @@ class NodePlay:
             self.now_ns += STEP_NS
             self.turn()
 
+    def write_states(self) -> None:
+        """Have the states of all groups written."""
+        assert self.node.engine is not None
+        groups = self.node.engine.groups
+        for group in groups.by_name.values():
+            groups.checkpoints.soon(group)
+        self.run(2)
+
     def connect(self, name: str = "", password: str = "", *, said: bool = True) -> PlayClient:
         """A client that said CONNECT, unless it has not `said` anything yet."""
         conn, self._next_conn = self._next_conn, self._next_conn + 1

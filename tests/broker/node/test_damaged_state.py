@@ -21,17 +21,8 @@ def written(**raft: int) -> NodePlay:
     assert "error" not in client.ask("$JS.API.STREAM.CREATE.S", **stream(replicas=1))
     for number in range(MESSAGES):
         assert b'"seq"' in client.request("s.x", b"%d" % number)[0]
-    checkpointed(play)
+    play.write_states()
     return play
-
-
-def checkpointed(play: NodePlay) -> None:
-    """All states are written."""
-    assert play.node.engine is not None
-    groups = play.node.engine.groups
-    for group in groups.by_name.values():
-        groups.checkpoints.soon(group)
-    play.run(2)
 
 
 def released() -> SimDisk:
@@ -88,11 +79,11 @@ def test_the_older_copy_of_a_state_is_not_missed(what: str) -> None:
     play = written()
     client = play.connect("a")
     assert "error" not in client.ask("$JS.API.CONSUMER.DURABLE.CREATE.S.C", **consumer())
-    checkpointed(play)
+    play.write_states()
     assert b'"seq"' in client.request("s.x", b"more")[0]
     client.request("$JS.API.CONSUMER.MSG.NEXT.S.C", b"2")
     assert "error" not in client.ask("$JS.API.STREAM.CREATE.T", **stream("T", 1, subjects=["t.>"]))
-    checkpointed(play)
+    play.write_states()
     disk = play.disk
     disk.kill()
     (place,) = {path.rpartition("/")[0] for path in disk.paths() if path.startswith(what)} & {

@@ -18,15 +18,6 @@ def client(play: NodePlay) -> PlayClient:
     return play.connect("a")
 
 
-def write_states(play: NodePlay) -> None:
-    """Have the states of all groups written."""
-    assert play.node.engine is not None
-    groups = play.node.engine.groups
-    for group in groups.by_name.values():
-        groups.checkpoints.soon(group)
-    play.run(1)
-
-
 @pytest.mark.parametrize("ttl", [b"9999999999999999999", b"9223372036", b"2562047h47m16s"])
 def test_a_time_to_live_longer_than_time_itself(
     play: NodePlay, client: PlayClient, ttl: bytes
@@ -34,7 +25,7 @@ def test_a_time_to_live_longer_than_time_itself(
     client.ask("$JS.API.STREAM.CREATE.S", **stream(replicas=1, allow_msg_ttl=True))
     (ack,) = client.request("s.x", b"1", b"NATS/1.0\r\nNats-TTL: %b\r\n\r\n" % ttl)
     assert b'"seq":1' in ack
-    write_states(play)
+    play.write_states()
     again = NodePlay(disk=play.disk)
     again.run(5)
     assert again.connect("a").ask("$JS.API.STREAM.INFO.S")["state"]["messages"] == 1
@@ -57,5 +48,5 @@ def test_a_stream_never_runs_out_of_sequences(
     assert "error" not in made, made
     play.run(1)
     assert len(client.heard("s.x")) == 3
-    write_states(play)
+    play.write_states()
     assert play.exit is None
