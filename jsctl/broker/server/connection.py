@@ -233,6 +233,10 @@ class Connection(asyncio.BufferedProtocol):
         self._early = []
         turns.wake()
 
+    def early(self) -> bytes:
+        """What has arrived, and is still to be handed over."""
+        return b"".join(self._early)
+
     def announce_plain(self) -> None:
         """The same, of a connection that has no TLS, now or later."""
         self.announce(tls=False)

@@ -72,7 +72,7 @@ class LinkDialer:
         if connection.gone:
             raise HandshakeFailed("connection closed")
         if not first and (tls is not None or _requires_tls(line)):
-            await _secure(connection, wanted, tls or TlsOptions())
+            await _secure(connection, wanted, tls or TlsOptions(), line + b"\n")
             return True
         return first
 
@@ -83,12 +83,21 @@ class LinkDialer:
         self._shared.turns.wake()
 
 
-async def _secure(connection: Connection, wanted: LinkDial, tls: TlsOptions) -> None:
+async def _secure(
+    connection: Connection, wanted: LinkDial, tls: TlsOptions, first_line: bytes = b""
+) -> None:
     context: ssl.SSLContext = dialing_context(tls)
     if connection.gone:
         raise HandshakeFailed("connection closed")
     connection.held_writes = []
-    await shake(connection, context, tls, server_side=False, name=wanted.tls_name)
+    await shake(
+        connection,
+        context,
+        tls,
+        server_side=False,
+        name=wanted.tls_name,
+        first_line=first_line,
+    )
 
 
 def _requires_tls(line: bytes) -> bool:

@@ -179,9 +179,16 @@ async def shake(
     *,
     server_side: bool,
     name: str | None = None,
+    first_line: bytes = b"",
 ) -> None:
-    """Put TLS under a connection. Raises HandshakeFailed and leaves it to be aborted."""
+    """Put TLS under a connection on which the peer has said nothing but its `first_line`.
+
+    Raises HandshakeFailed and leaves it to be aborted. What else came in plain text may be
+    anybody's, and would be taken for what the peer says afterwards.
+    """
     assert connection.transport is not None
+    if connection.early() != first_line:
+        raise HandshakeFailed("data came before the handshake")
     try:
         transport = await asyncio.get_running_loop().start_tls(
             connection.transport,

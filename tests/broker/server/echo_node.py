@@ -10,7 +10,9 @@ from jsctl.broker.options import COMPATIBLE_VERSION, Options
 from jsctl.broker.turn import (
     Answer,
     Command,
+    ConnKind,
     Dial,
+    LinkDial,
     LogLevel,
     LogLine,
     TurnInputs,
@@ -48,7 +50,8 @@ class Batch:
 
 
 class EchoNode:
-    """Answers lines: PING, VERIFY password hash, DISK, DIAL port, FLOOD size, QUIT, LATER ms."""
+    """Answers lines: PING, VERIFY password hash, DISK, DIAL port, HUB port, FLOOD size, QUIT, LATER
+    ms."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -125,6 +128,11 @@ class EchoNode:
             case ["DIAL", port]:
                 self.dialing[self.tokens] = conn
                 out.dials.append(Dial(self.tokens, "localhost", int(port)))
+            case ["HUB", port]:
+                self.dialing[self.tokens] = conn
+                name, kind = "localhost", ConnKind.LEAF
+                dial = LinkDial(self.tokens, name, int(port), kind, self.options.tls, name)
+                out.dials.append(dial)
             case ["FLOOD", size]:
                 out.writes.append((conn, b"x" * int(size)))
             case ["LATER", ms]:

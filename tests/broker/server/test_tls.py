@@ -153,6 +153,33 @@ async def test_a_peer_that_is_no_tls_server_is_not_dialed(certificates: Path) ->
         await client.close()
 
 
+@pytest.mark.parametrize(
+    ("said", "outcome"),
+    [
+        (b'INFO {"tls_required":true}\r\n', "DIALED True"),
+        (b'INFO {"tls_required":true}\r\nLMSG foo 2\r\nhi\r\n', "NOT DIALED"),
+    ],
+)
+async def test_what_came_in_front_of_the_handshake_is_not_taken_for_the_hubs(
+    certificates: Path, said: bytes, outcome: str
+) -> None:
+    """Somebody in between can add to what is said in plain text."""
+    context = server_context(block(certificates))
+
+    async def welcome(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(said)
+        await writer.start_tls(context)
+        await reader.read()
+        writer.close()
+
+    hub = await asyncio.start_server(welcome, "127.0.0.1", 0)
+    port = hub.sockets[0].getsockname()[1]
+    async with hub, running(Options(listen=LOCAL, tls=block(certificates))) as server:
+        client = await upgraded(server, client_context(certificates))
+        assert await client.ask(f"HUB {port}") == outcome
+        await client.close()
+
+
 async def test_half_a_handshake_of_the_monitoring_port_is_not_waited_for(
     certificates: Path,
 ) -> None:
