@@ -444,6 +444,12 @@ class Options:
         return self.cluster.port != PORT_OFF
 
     @property
+    def has_system_account(self) -> bool:
+        """Whether there is one: JetStream has its own, as what servers say to each other of it is
+        for no user."""
+        return self.jetstream.enabled or not self.no_system_account
+
+    @property
     def replicated(self) -> bool:
         """Whether JetStream is shared with other servers, of this cluster or of others."""
         return self.clustered or self.gateway.enabled

@@ -96,9 +96,11 @@ class JetStream:
         self._intake = RequestIntake(self.engine, self.api, identity, line)
         self._frames = PeerFrames(router, self.engine, self.api, usage)
         self._direct = DirectGets(self.engine)
+        system = router.accounts.system
+        assert system is not None, "JetStream has one"
         self._far = FarServers(
             router,
-            router.accounts.system or router.accounts.default,
+            system,
             b"%s.%s.%s" % (FRAMES[0].encode(), self.engine.options.me.encode(), ASKED),
         )
         self._router = router

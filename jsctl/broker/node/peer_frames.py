@@ -32,8 +32,9 @@ class PeerFrames:
     _uses_due_ns: int = 0
 
     def __post_init__(self) -> None:
-        accounts = self.router.accounts
-        self.account = accounts.system or accounts.default
+        system = self.router.accounts.system
+        assert system is not None, "JetStream has one"
+        self.account = system
         mine = frame_subject(self.engine.options.me)
         self.router.subscribe(self.account, mine, Sink(self, self.account))
         self.router.routes.answers = Sink(self)

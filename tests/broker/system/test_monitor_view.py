@@ -1,6 +1,7 @@
 """The live node on its monitoring pages."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -236,4 +237,7 @@ def test_settings_of_a_cluster_member() -> None:
     assert found.cluster.cluster_port == 7222 and found.cluster.urls == ("n2:6222",)
     assert found.cluster.auth_timeout == 1.5 and found.cluster.tls_timeout == 3
     assert found.cluster.tls_required and found.tls_timeout_s == 0.5
-    assert found.system_account == "" and found.clustered
+    assert found.system_account == "$SYS" and found.clustered
+    alone = replace(options, jetstream=JetStreamOptions())
+    found = settings(alone, identity, addresses, started_ns=1, loaded_ns=2, runtime="x")
+    assert found.system_account == ""

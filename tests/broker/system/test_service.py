@@ -5,7 +5,9 @@ import json
 import pytest
 
 from jsctl.broker.options import (
+    AccountJetStream,
     AccountOptions,
+    JetStreamOptions,
     MonitorOptions,
     PermissionRules,
     ResponsePermission,
@@ -220,12 +222,22 @@ def test_base_path() -> None:
 
 def test_without_a_system_account() -> None:
     accounts = (AccountOptions(name="A", users=(user("a"),)),)
-    play = NodePlay(node_options(accounts=accounts, no_system_account=True))
+    jetstream = JetStreamOptions()
+    play = NodePlay(node_options(accounts=accounts, jetstream=jetstream, no_system_account=True))
     client = play.connect("a")
     play.hang_up(client)
     play.run(1)
     assert client.request("$SYS.REQ.ACCOUNT.PING.CONNZ") == []
     assert play.get("/varz")[0] == 200
+    assert "system_account" not in play.get("/varz")[1]
+
+
+def test_jetstream_has_a_system_account() -> None:
+    """What its servers say to each other must not travel where users are."""
+    accounts = (AccountOptions(name="A", users=(user("a"),), jetstream=AccountJetStream()),)
+    play = NodePlay(node_options(accounts=accounts, no_system_account=True))
+    assert play.get("/varz")[1]["system_account"] == "$SYS"
+    assert play.connect("a").request("$JS.API.INFO") != []
 
 
 @pytest.mark.parametrize(
