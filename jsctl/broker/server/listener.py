@@ -4,8 +4,10 @@ addresses by which other machines reach them.
 
 import asyncio
 import errno
+import resource
 import socket
 import ssl
+import sys
 from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
@@ -14,6 +16,42 @@ from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import ANY_HOST, ANY_PORT, PORT_OFF, Options
 
 REASONS = {errno.EADDRINUSE: "bind: address already in use"}
+KEPT_PART = 8
+"""Connections leave this part of the files that the process may have open to the store."""
+KEPT_MIN, KEPT_MAX = 64, 8192
+"""In any case so many, and no more of them."""
+
+
+class GuardedSocket(socket.socket):
+    """Turns away who would have one of the last files that the process may open.
+
+    A connection is a file before anybody knows whose it is. Without any left the store cannot go
+    on with its log, which ends the server, and the loop cannot even tell of it.
+    """
+
+    descriptor_max = sys.maxsize
+    refused: Callable[[], None] | None = None
+
+    def accept(self) -> tuple[socket.socket, object]:
+        """See the library. Raises ConnectionAbortedError, behind which the loop looks at the others
+        first."""
+        connection, address = super().accept()
+        if connection.fileno() <= self.descriptor_max:
+            return connection, address
+        connection.close()
+        if self.refused is not None:
+            self.refused()
+        raise ConnectionAbortedError
+
+
+def descriptor_max(kind: str) -> int:
+    """Up to which file descriptor a listener takes connections; those of other servers of the
+    cluster may have half of what others must leave."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if limit == resource.RLIM_INFINITY:
+        return sys.maxsize
+    kept = min(max(limit // KEPT_PART, KEPT_MIN), KEPT_MAX)
+    return limit - (kept // 2 if kind == "cluster" else kept)
 
 
 class Listener:
@@ -50,6 +88,10 @@ class Listener:
             )
         except OSError as error:
             raise self._error(error) from error
+
+    def guard(self, kind: str, refused: Callable[[], None]) -> None:
+        """Take no connection that is a file too many; `refused` is called for each."""
+        self._socket.descriptor_max, self._socket.refused = descriptor_max(kind), refused
 
     def close(self) -> None:
         """Accept no more; open connections stay."""
@@ -94,7 +136,7 @@ def bind_all(options: Options) -> dict[str, Listener]:
     return found
 
 
-def _bind(host: str, port: int, *, chosen: bool) -> socket.socket:
+def _bind(host: str, port: int, *, chosen: bool) -> GuardedSocket:
     """A bound socket that does not listen yet.
 
     Its connections inherit the permission to share the port with those of the next life, which
@@ -107,7 +149,7 @@ def _bind(host: str, port: int, *, chosen: bool) -> socket.socket:
         name = host.encode() if host.isascii() else host
         found = socket.getaddrinfo(name or ANY_HOST, port, type=socket.SOCK_STREAM)
         family, address = found[0][0], str(found[0][4][0])
-    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound = GuardedSocket(family, socket.SOCK_STREAM)
     try:
         if chosen:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -40,9 +40,7 @@ def one_line(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
-    )
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 class ServerLog:
