@@ -21,7 +21,7 @@ from jsctl.broker.conf.flags import TLS_HELP, Parsed, UsageError, help_text, par
 from jsctl.broker.conf.override import override
 from jsctl.broker.errors import BrokerError, ConfigError, ConfigErrors
 from jsctl.broker.lifetime import Leave, NodeMaker, Server
-from jsctl.broker.machine import allow_many_connections
+from jsctl.broker.machine import allow_many_connections, descriptor_max
 from jsctl.broker.options import COMPATIBLE_VERSION, Options
 from jsctl.broker.ports import Disk
 from jsctl.broker.server import signals
@@ -168,7 +168,7 @@ def open_disk(store: Path | None) -> Disk:
     from jsctl.broker.store.disk import RealDisk
     from jsctl.broker.store.tree.strangers import settle
 
-    disk = RealDisk(store)
+    disk = RealDisk(store, descriptor_max(2))
     disk.lock()
     for text in settle(disk):
         logging.getLogger(__name__).error(text)

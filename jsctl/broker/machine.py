@@ -4,6 +4,7 @@ import base64
 import os
 import resource
 import secrets
+import sys
 from pathlib import Path
 
 from jsctl.broker.options import GIB, UNLIMITED, JetStreamOptions, Options
@@ -13,6 +14,10 @@ SERVER_KEY_PREFIX = 13 << 3
 """What makes a public nkey begin with N."""
 CRC_POLYNOMIAL = 0x1021
 CGROUP_MEMORY = Path("/sys/fs/cgroup/memory.max")
+KEPT_PART = 8
+"""Connections leave this part of the files that the process may have open to the store."""
+KEPT_MIN, KEPT_MAX = 64, 8192
+"""In any case so many, and no more of them."""
 STORE_FALLBACK_BYTES = 1024 * GIB
 SHARE = 3 / 4
 """Of memory and free disk that JetStream may use when no limit is set."""
@@ -40,6 +45,19 @@ def allow_many_connections() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def descriptor_max(share: int = 1) -> int:
+    """Up to which file descriptor files may be opened that somebody else wants, so that those are
+    left which the server needs; `share` 2: so that half of them are.
+
+    A connection is a file before anybody knows whose it is. Without any left the store cannot go
+    on with its log, which ends the server, and the loop cannot even tell of it.
+    """
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if limit == resource.RLIM_INFINITY:
+        return sys.maxsize
+    return limit - min(max(limit // KEPT_PART, KEPT_MIN), KEPT_MAX) // share
 
 
 def store_path(jetstream: JetStreamOptions) -> Path:

@@ -36,6 +36,11 @@ class File(Protocol):
 class Disk(Protocol):
     """A directory tree. Paths are relative to its root, `/`-separated."""
 
+    @property
+    def is_crowded(self) -> bool:
+        """Whether the file that was opened last is one of the last that this process may have
+        open: whoever keeps some that he does not need is to close them."""
+
     def open(self, path: str, *, create: bool = False) -> File:
         """Open for reading and writing. Raises DiskError when missing and not `create`."""
 

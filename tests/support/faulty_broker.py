@@ -31,6 +31,10 @@ class FaultyDisk:
     disk: Disk
     trigger: Path
 
+    @property
+    def is_crowded(self) -> bool:
+        return self.disk.is_crowded
+
     def free_bytes(self) -> int:
         if self.trigger.exists():
             raise InjectedBug("in the store")

@@ -125,6 +125,8 @@ class SimDisk:
         self._directories = {""}
         self._durable_directories = {""}
         self.directory_syncs = 0
+        self.is_crowded = False
+        """There are always too many files open."""
 
     def copy(self) -> "SimDisk":
         """A disk of its own with the same bytes, names and chance; nothing is open on it."""
@@ -133,6 +135,7 @@ class SimDisk:
         other.syncs, other.directory_syncs = self.syncs, self.directory_syncs
         other.fail_syncs, other.power_fails_in = self.fail_syncs, self.power_fails_in
         other.unreadable = list(self.unreadable)
+        other.is_crowded = self.is_crowded
         other._used, other._numbers = self._used, self._numbers
         inodes = {
             one.number: Inode(

@@ -4,7 +4,6 @@ addresses by which other machines reach them.
 
 import asyncio
 import errno
-import resource
 import socket
 import ssl
 import sys
@@ -13,21 +12,15 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from jsctl.broker.conf.units import ANY_HOSTS, host_text
 from jsctl.broker.errors import ConfigError
+from jsctl.broker.machine import descriptor_max
 from jsctl.broker.options import ANY_HOST, ANY_PORT, PORT_OFF, Options
 
 REASONS = {errno.EADDRINUSE: "bind: address already in use"}
-KEPT_PART = 8
-"""Connections leave this part of the files that the process may have open to the store."""
-KEPT_MIN, KEPT_MAX = 64, 8192
-"""In any case so many, and no more of them."""
 
 
 class GuardedSocket(socket.socket):
-    """Turns away who would have one of the last files that the process may open.
-
-    A connection is a file before anybody knows whose it is. Without any left the store cannot go
-    on with its log, which ends the server, and the loop cannot even tell of it.
-    """
+    """Turns away who would have one of the last files that the process may open: see
+    `descriptor_max`."""
 
     descriptor_max = sys.maxsize
     refused: Callable[[], None] | None = None
@@ -42,16 +35,6 @@ class GuardedSocket(socket.socket):
         if self.refused is not None:
             self.refused()
         raise ConnectionAbortedError
-
-
-def descriptor_max(kind: str) -> int:
-    """Up to which file descriptor a listener takes connections; those of other servers of the
-    cluster may have half of what others must leave."""
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    if limit == resource.RLIM_INFINITY:
-        return sys.maxsize
-    kept = min(max(limit // KEPT_PART, KEPT_MIN), KEPT_MAX)
-    return limit - (kept // 2 if kind == "cluster" else kept)
 
 
 class Listener:
@@ -90,8 +73,10 @@ class Listener:
             raise self._error(error) from error
 
     def guard(self, kind: str, refused: Callable[[], None]) -> None:
-        """Take no connection that is a file too many; `refused` is called for each."""
-        self._socket.descriptor_max, self._socket.refused = descriptor_max(kind), refused
+        """Take no connection that is a file too many; `refused` is called for each. Those of other
+        servers of the cluster may have half of what others must leave."""
+        self._socket.descriptor_max = descriptor_max(2 if kind == "cluster" else 1)
+        self._socket.refused = refused
 
     def close(self) -> None:
         """Accept no more; open connections stay."""

@@ -9,6 +9,8 @@ REASON = "JetStream is not enabled: there is no store"
 class NoDisk:
     """A `Disk` that is empty for ever."""
 
+    is_crowded = False
+
     def open(self, path: str, *, create: bool = False) -> File:
         """Raises DiskError."""
         raise DiskError(f"{path}: {REASON}")

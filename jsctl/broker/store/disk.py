@@ -11,6 +11,7 @@ import errno
 import fcntl
 import os
 import stat
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count, takewhile
@@ -180,7 +181,10 @@ class RealFile:
 class RealDisk:
     """A directory of the file system. `lock` keeps a second process out."""
 
-    def __init__(self, root: str | Path) -> None:
+    def __init__(self, root: str | Path, crowded_from: int = sys.maxsize) -> None:
+        """From the file descriptor `crowded_from` on there are too many files."""
+        self.is_crowded = False
+        self._crowded_from = crowded_from
         self._root = self.root = Path(root)
         self._text = f"{self._root}/"
         self._lock: int | None = None
@@ -220,6 +224,7 @@ class RealDisk:
                 raise
             self.set_aside(path)
             fd = _open_file(full, os.O_CREAT)
+        self.is_crowded = fd >= self._crowded_from
         return RealFile(fd, full, self._held)
 
     def exists(self, path: str) -> bool:

@@ -13,7 +13,8 @@ from jsctl.broker.store import record
 from jsctl.broker.store.frame import Frame
 from jsctl.broker.store.index import Facts, StoreIndex
 from jsctl.broker.store.record import Columns, Row
-from jsctl.broker.store.segments.files import SegmentFiles, waits_for_room
+from jsctl.broker.store.segments.files import SegmentFiles
+from jsctl.broker.store.segments.open_files import waits_for_room
 from jsctl.broker.store.segments.segment import REMOVE, TRUNCATE, RecordColumns, Segment
 from jsctl.broker.store.seqset import SeqSet, encode_one
 from jsctl.broker.store.views.places import FileRun, Held, RecordPlace

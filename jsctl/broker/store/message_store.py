@@ -21,7 +21,8 @@ from jsctl.broker.store.index import StoreIndex, record_sum
 from jsctl.broker.store.recovery import Recovery
 from jsctl.broker.store.saved_index import encode_index
 from jsctl.broker.store.scrub import EnvelopeCheck, FileCheck, SmallCheck, SummedCheck
-from jsctl.broker.store.segments.files import SegmentFiles, StoreOptions, waits_for_room
+from jsctl.broker.store.segments.files import SegmentFiles, StoreOptions
+from jsctl.broker.store.segments.open_files import waits_for_room
 from jsctl.broker.store.segments.rewrite import LiveRecords, RestoredRecords, SegmentRewrite
 from jsctl.broker.store.stream_store import StoreJob, StreamStore
 

@@ -7,6 +7,7 @@ synced here: until a checkpoint, the caller's log is what brings messages back.
 from bisect import bisect_right
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import field
 
 from jsctl.broker.errors import DiskError
 from jsctl.broker.ports import Disk, File
@@ -22,6 +23,7 @@ from jsctl.broker.store.segments.catalogue import (
     read_catalogue,
 )
 from jsctl.broker.store.segments.late_file import LateFile
+from jsctl.broker.store.segments.open_files import OpenFiles, waits_for_room
 from jsctl.broker.store.segments.patient_file import PatientFile
 from jsctl.broker.store.segments.segment import (
     FRAME,
@@ -57,6 +59,8 @@ class StoreOptions:
     """
 
     segment_bytes: int = SEGMENT_BYTES
+    open_files: OpenFiles = field(default_factory=OpenFiles, compare=False)
+    """Shared by all stores of a server."""
 
 
 class SegmentFiles:
@@ -110,6 +114,7 @@ class SegmentFiles:
         full = segment.size + len(frame) > self.options.segment_bytes
         if segment.sealed or (segment.count and full):
             segment = self.roll()
+        self.file(segment)
         start = segment.write(FRAME, mark, frame.view)
         if not segment.count:
             self.firsts[-1] = frame.first_seq
@@ -139,7 +144,10 @@ class SegmentFiles:
         self.appear()
         segment = self.segments[-1]
         full = segment.size > self.options.segment_bytes
-        return self.roll() if segment.sealed or (segment.count and full) else segment
+        if segment.sealed or (segment.count and full):
+            return self.roll()
+        self.file(segment)
+        return segment
 
     def note_state(self, mark: int) -> None:
         """Append the bounds as they are now."""
@@ -150,10 +158,14 @@ class SegmentFiles:
         self.appear()
         segment = self.segments[-1]
         if not segment.sealed:
-            segment.seal()
+            self._seal(segment)
             self.unsynced.add(segment.number)
             self._tables.append(segment)
         return self.begin()
+
+    def _seal(self, segment: Segment) -> None:
+        self.file(segment)
+        segment.seal()
 
     def begin(self) -> Segment:
         """Begin a segment. Raises DiskError, DiskFull, and leaves no file then."""
@@ -173,6 +185,8 @@ class SegmentFiles:
         self.add(segment)
         self._open.append(segment)
         self.unsynced.add(segment.number)
+        if self._late is None:
+            self._opened(segment)
         return segment
 
     def _bounds(self, number: int) -> bytes:
@@ -185,8 +199,10 @@ class SegmentFiles:
     def appear(self) -> None:
         """Make a real file of a first segment that is none yet. Raises DiskError."""
         if self._late is not None:
-            self.segments[-1].file = self._late.appear()
+            segment = self.segments[-1]
+            segment.file = self._late.appear()
             self._late = None
+            self._opened(segment)
 
     def find_room(self) -> bool:
         """Write what the disk had no room for; whether all is written. Raises DiskError."""
@@ -232,7 +248,7 @@ class SegmentFiles:
         self.appear()
         newest = self.segments[-1]
         if not newest.sealed:
-            newest.seal()
+            self._seal(newest)
         self.begin()
         while len(self.segments) > 1 and not self.views:
             self.doom(self.segments[0])
@@ -328,6 +344,7 @@ class SegmentFiles:
             file = self.disk.open(path)
             segment.file = file if segment.sealed else PatientFile(self.disk, path, file)
             self._open.append(segment)
+            self._opened(segment)
             if len(self._open) > _OPEN_FILES_MAX:
                 kept = segment, self.segments[-1]
                 others = (one for one in self._open if one not in kept)
@@ -336,8 +353,15 @@ class SegmentFiles:
                     self.close_file(old)
         return segment.file
 
+    def _opened(self, segment: Segment) -> None:
+        """A segment has a real file: see that there are not too many."""
+        self.options.open_files.opened(segment, self)
+        if self.disk.is_crowded:
+            self.options.open_files.relieve(segment)
+
     def close_file(self, segment: Segment) -> None:
         """Close a segment's file until it is needed."""
+        self.options.open_files.closed(segment)
         if segment.file is not None:
             segment.file.close()
             segment.file = None
@@ -425,11 +449,6 @@ class SegmentFiles:
         if any(seq not in self._index.lost and made.find(seq) < 0 for seq in live):
             self.guessed.add(segment.number)
         return made
-
-
-def waits_for_room(segment: Segment) -> bool:
-    """Whether some of it is in memory only, as there is no room."""
-    return isinstance(segment.file, PatientFile) and segment.file.is_waiting
 
 
 def _with_damaged(table: Table, facts: dict[int, Facts]) -> Table:
