@@ -69,11 +69,13 @@ class RemoteCluster:
                 self.urls[place] = GatewayUrl(*place)
 
     def renew(self, urls: tuple[str, ...]) -> None:
-        """These are all addresses that there are, besides what is configured."""
-        self.urls.clear()
+        """These are all addresses that there are, besides what is configured; if none is of use,
+        those that are known stay."""
+        before, self.urls = self.urls, {}
         for url in self.configured.urls if self.configured is not None else ():
             self.urls[url.host, url.port] = url
         self.told(urls)
+        self.urls = self.urls or before
 
     def tls_name(self, url: GatewayUrl) -> str:
         """Whose certificate is to be shown at an address: servers tell of themselves as numbers."""
