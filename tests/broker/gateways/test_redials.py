@@ -63,6 +63,17 @@ def test_addresses_of_no_use_leave_those_that_are_known() -> None:
     assert [(one.host, one.port) for one in play.dialed()] == [("10.0.0.9", 7222)]
 
 
+def test_who_is_turned_away_again_and_again_dials_once_a_second(play: Play) -> None:
+    """As with a wrong password: the other side says so only behind its INFO."""
+    count = 0
+    for _ in range(100):
+        for dial in play.dialed():
+            count += 1
+            play.lost(play.opened(dial))
+        play.run(0.05)
+    assert 4 <= count <= 6
+
+
 def test_a_connection_that_carried_messages_is_replaced_at_once(play: Play) -> None:
     (dial,) = play.dialed()
     conn = play.opened(dial)
