@@ -417,6 +417,7 @@ CLUSTER = Section(
     Field(("ping_max",), "pings_out_max", int32),
     Field(("write_deadline",), "write_deadline_ns", positive(0)),
     Field(("write_timeout",), "write_timeout", write_timeout),
+    once=frozenset({"login", "tls"}),
 )
 JS_BATCH = Section(
     Field(("max_inflight_per_stream",), "batches_per_stream_max", count),
