@@ -29,6 +29,7 @@ from jsctl.broker.conf.fields import (
     texts,
     timeout,
     unless_off,
+    unless_zero,
     unused,
     word,
     write_timeout,
@@ -57,6 +58,8 @@ CLUSTER_PING_MAX_NS = 30 * SECOND_NS
 CURVES = ("X25519", "CURVEP256", "CURVEP384", "CURVEP521", "X25519MLKEM768")
 CURVES_KNOWN = CURVES[:-1]
 """Those that can be named alone."""
+CLUSTER_DEFAULTS = ClusterOptions()
+REQUESTS_WAITING_MAX = JetStreamLimits().request_queue_max
 PIN = re.compile(r"[0-9a-f]{64}")
 
 
@@ -191,8 +194,10 @@ def route_password(node: ConfigNode, reading: Reading) -> str:
 
 
 def cluster_ping(node: ConfigNode, reading: Reading) -> int:
-    """At most 30 seconds."""
+    """At most 30 seconds, which what is not above zero stands for, too."""
     value = duration(node, reading)
+    if value <= 0:
+        return CLUSTER_DEFAULTS.ping_interval_ns
     if value > CLUSTER_PING_MAX_NS:
         reading.warnings.append(f"{node.place}: cluster ping_interval is limited to 30s")
     return min(value, CLUSTER_PING_MAX_NS)
@@ -410,11 +415,11 @@ CLUSTER = Section(
         why="what crosses a route is not filtered",
         remedy="use permissions of users, or accounts",
     ),
-    Field(("pool_size",), "pool_size", in_range(-1, 1024)),
+    Field(("pool_size",), "pool_size", unless_zero(in_range(-1, 1024), CLUSTER_DEFAULTS.pool_size)),
     Field(("accounts",), "accounts", texts),
     Field(("compression",), "compression", compression(FAST)),
     Field(("ping_interval",), "ping_interval_ns", cluster_ping),
-    Field(("ping_max",), "pings_out_max", int32),
+    Field(("ping_max",), "pings_out_max", unless_zero(int32, CLUSTER_DEFAULTS.pings_out_max)),
     Field(("write_deadline",), "write_deadline_ns", positive(0)),
     Field(("write_timeout",), "write_timeout", write_timeout),
     once=frozenset({"login", "tls"}),
@@ -448,7 +453,7 @@ JETSTREAM = Section(
     Field(("unique_tag",), "unique_tag", lambda n, r: text(n, r).lower()),
     Field(("extension_hint",), "extension_hint", one_of("no_extend", "will_extend")),
     Field(("limits",), "limits", js_limits),
-    Field(("request_queue_limit",), "request_queue_max", count),
+    Field(("request_queue_limit",), "request_queue_max", unless_zero(count, REQUESTS_WAITING_MAX)),
     inert(Field(("info_queue_limit",), "info_queue_max", count)),
     inert(Field(("max_outstanding_catchup",), "catchup_bytes_max", size)),
     inert(Field(("max_buffered_size",), "buffered_bytes_max", size)),

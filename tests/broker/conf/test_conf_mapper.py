@@ -13,7 +13,9 @@ from jsctl.broker.options import (
     MIB,
     MINUTE_NS,
     SECOND_NS,
+    ClientLimits,
     ClusterOptions,
+    JetStreamLimits,
     JetStreamOptions,
     MappingTarget,
     Options,
@@ -44,6 +46,30 @@ def test_flat_options_end_in_their_parts() -> None:
     assert found.client.connections_max == 0
     assert (found.log.debug, found.log.file) == (True, "/x")
     assert found.server_tags == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "max_control_line: 0",
+        "max_payload: 0",
+        "max_pending: 0",
+        "max_closed_clients: 0",
+        "ping_max: 0",
+        "ping_interval: '0s'",
+        "ping_interval: '-1s'",
+        "cluster { ping_max: 0 }",
+        "cluster { pool_size: 0 }",
+        "cluster { ping_interval: '0s' }",
+        "cluster { ping_interval: '-1s' }",
+        "jetstream { request_queue_limit: 0 }",
+    ],
+)
+def test_nothing_stands_for_the_default(text: str) -> None:
+    """Taken as it is, it would let nobody say a word, or give up all who are pinged."""
+    found = options(text)
+    assert (found.client, found.cluster) == (ClientLimits(), ClusterOptions())
+    assert found.jetstream.limits == JetStreamLimits()
 
 
 def test_users_and_permissions() -> None:
