@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from jsctl.broker import lazy
 from jsctl.broker.accounts.accounts import Accounts
 from jsctl.broker.conf.units import advertised
+from jsctl.broker.errors import ConfigError
 from jsctl.broker.node.lame_duck import LameDuck
 from jsctl.broker.node.running import RunningNode
 from jsctl.broker.options import Options
@@ -213,7 +214,14 @@ class Node:
     # Reload
 
     def try_out(self, options: Options) -> None:
-        """Raises ConfigError for accounts, users or imports that would not work."""
+        """Raises ConfigError for accounts, users or imports that would not work, and for hubs if
+        this server began without any."""
+        if options.leafnodes.enabled and self._running and self._running.server.leafs is None:
+            raise ConfigError(
+                "config reload not supported for LeafNode: the server began without hubs",
+                place="leafnodes",
+                remedy="restart it",
+            )
         Router(Accounts(options), setup.limits(options), self._jitter)
 
     def reload(self, options: Options) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from jsctl.broker.errors import ConfigError
+from jsctl.broker.leafnode_options import LeafNodeOptions, LeafRemote, LeafUrl
 from jsctl.broker.options import (
     AccountJetStream,
     AccountOptions,
@@ -99,6 +100,23 @@ def test_what_would_not_work_is_refused_before_anything_changes() -> None:
     with pytest.raises(ConfigError):
         play.node.try_out(replace(options, accounts=(bad, *options.accounts[1:])))
     assert play.get("/accountz")[1]["accounts"] == before["accounts"]
+
+
+HUB = LeafRemote(urls=(LeafUrl("10.0.0.9", 7422),), account="A")
+
+
+def test_the_first_hub_is_refused_where_nobody_would_dial_it() -> None:
+    play = NodePlay(configured("A"))
+    with pytest.raises(ConfigError, match="the server began without hubs"):
+        reload(play, configured("A", leafnodes=LeafNodeOptions(remotes=(HUB,))))
+
+
+def test_a_hub_that_was_taken_out_comes_back() -> None:
+    play = NodePlay(configured("A", leafnodes=LeafNodeOptions(remotes=(HUB,))))
+    reload(play, configured("A"))
+    play.dials.clear()
+    reload(play, configured("A", leafnodes=LeafNodeOptions(remotes=(HUB,))))
+    assert [one.host for one in play.dials] == ["10.0.0.9"]
 
 
 def test_a_trace_that_is_switched_on_follows_who_is_there_in_the_middle_of_a_message() -> None:
