@@ -70,7 +70,7 @@ class Node:
         self._incarnation = incarnation
         self.identity = setup.identity(options, server_id)
         self._replies = None
-        if options.gateway.enabled or options.leafnodes.remotes:
+        if options.gateway.enabled or options.leafnodes.enabled:
             self._replies = gateway_replies.replies_of(options.gateway.name, server_id)
         self.router = Router(Accounts(options), setup.limits(options), jitter, self._replies)
         self.sessions = Sessions(
