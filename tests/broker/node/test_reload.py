@@ -12,8 +12,9 @@ from jsctl.broker.options import (
     ImportOptions,
     LogOptions,
     Options,
+    UserOptions,
 )
-from jsctl.broker.turn import TurnOutputs
+from jsctl.broker.turn import Accepted, ConnKind, TurnOutputs
 from tests.support.node_play import NodePlay, PlayClient, node_options, user
 
 
@@ -100,6 +101,49 @@ def test_what_would_not_work_is_refused_before_anything_changes() -> None:
     with pytest.raises(ConfigError):
         play.node.try_out(replace(options, accounts=(bad, *options.accounts[1:])))
     assert play.get("/accountz")[1]["accounts"] == before["accounts"]
+
+
+def hang(play: NodePlay, conn: int, login: str) -> PlayClient:
+    """A leaf node logs in."""
+    leaf = play.clients[conn] = PlayClient(play, conn)
+    play.turn(accepted=[Accepted(conn, ConnKind.LEAF, "127.0.0.1", 40000 + conn)])
+    leaf.send(b'CONNECT {%s,"name":"l","cluster":"l"}\r\n' % login.encode())
+    leaf.send(b"LS+ to.leaf\r\n")
+    return leaf
+
+
+HASHED = "$2a$04$" + "a" * 53
+
+
+@pytest.mark.parametrize(
+    ("password", "waits"), [("a", False), (HASHED, True)], ids=["plain", "hashed"]
+)
+def test_a_leaf_node_of_an_account_that_goes_finds_the_one_that_comes(
+    password: str, waits: bool
+) -> None:
+    """It would stay with one that nobody else is in, whatever comes later."""
+    door = LeafNodeOptions(port=7422)
+    options = configured("A", "B", leafnodes=door)
+    account = replace(options.accounts[0], users=(UserOptions("a", password),))
+    options = replace(options, accounts=(account, *options.accounts[1:]))
+    play = NodePlay(options)
+    login = '"user":"a","pass":"a"'
+    hang(play, 90, login)
+    stays = hang(play, 91, '"user":"b","pass":"b"')
+    reload(play, configured("B", leafnodes=door))
+    reload(play, options)
+    play.turn(verified=[(90, True)])
+    assert play.get("/leafz")[1]["leafnodes"] == 1
+    leaf = hang(play, 92, login)
+    play.turn(verified=[(92, True)])
+    leaf.send(b"LS+ to.leaf\r\n")
+    client = play.connect("a")
+    if waits:
+        play.turn(verified=[(client.conn, True)])
+    client.publish("to.leaf", b"x")
+    assert b"LMSG to.leaf 1" in leaf.lines
+    stays.send(b"PING\r\n")
+    assert stays.lines[-1] == b"PONG"
 
 
 HUB = LeafRemote(urls=(LeafUrl("10.0.0.9", 7422),), account="A")
