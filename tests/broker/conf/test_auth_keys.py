@@ -121,6 +121,8 @@ REFUSED = {
     "permissions as text": USER % "permissions: a",
     "a bad subject": USER % "permissions { publish: 'a..b' }",
     "a queue where none may be": USER % "permissions { publish: 'a q' }",
+    "a space before a subject": USER % "permissions { subscribe: {deny: ' a'} }",
+    "a space behind a subject": USER % "permissions { subscribe: {deny: 'a '} }",
     "three words": USER % "permissions { subscribe: 'a q r' }",
     "answers without a unit": USER % "permissions { allow_responses: { expires: 5 } }",
     "answers as text": USER % "permissions { allow_responses: yep }",

@@ -48,6 +48,14 @@ def test_flat_options_end_in_their_parts() -> None:
     assert found.server_tags == ("a", "b")
 
 
+@pytest.mark.parametrize("written", ["a q", " a q", "a  q ", "a\tq"])
+def test_spaces_around_a_queue_are_nothing(written: str) -> None:
+    user = f'{{user: u, permissions: {{ subscribe: {{deny: "{written}"}} }} }}'
+    (found,) = options(f"authorization {{ users: [ {user} ] }}").auth.users
+    assert found.permissions is not None
+    assert found.permissions.subscribe == SubjectPermission(deny=("a q",))
+
+
 @pytest.mark.parametrize(
     "text",
     [
