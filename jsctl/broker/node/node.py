@@ -222,7 +222,7 @@ class Node:
                 place="leafnodes",
                 remedy="restart it",
             )
-        Router(Accounts(options), setup.limits(options), self._jitter)
+        try_out(options, self._jitter)
 
     def reload(self, options: Options) -> None:
         """Take options that were tried out; what they do is done in this call."""
@@ -256,3 +256,8 @@ class Node:
     def engine(self) -> "Engine | None":
         """JetStream below its API."""
         return None if self.jetstream is None else self.jetstream.engine
+
+
+def try_out(options: Options, jitter: Jitter) -> None:
+    """Raises ConfigError for accounts, users, mappings or imports that would not work."""
+    Router(Accounts(options), setup.limits(options), jitter)
