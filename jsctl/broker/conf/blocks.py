@@ -59,7 +59,7 @@ CURVES = ("X25519", "CURVEP256", "CURVEP384", "CURVEP521", "X25519MLKEM768")
 CURVES_KNOWN = CURVES[:-1]
 """Those that can be named alone."""
 CLUSTER_DEFAULTS = ClusterOptions()
-REQUESTS_WAITING_MAX = JetStreamLimits().request_queue_max
+LIMITS = JetStreamLimits()
 PIN = re.compile(r"[0-9a-f]{64}")
 
 
@@ -76,6 +76,12 @@ def handshake_first(node: ConfigNode, reading: Reading) -> tuple[HandshakeFirst,
     if wait is None or wait <= 0:
         raise node.error(f"{value!r} is not known", 'write true, "auto" or a duration')
     return (HandshakeFirst.AUTO, wait)
+
+
+def handshake_time(node: ConfigNode, reading: Reading) -> int:
+    """How long a handshake may take; what is not above zero is the default."""
+    value = timeout(node, reading)
+    return value if value > 0 else TlsOptions().timeout_ns
 
 
 def ciphers(node: ConfigNode, reading: Reading) -> tuple[str, ...]:
@@ -355,7 +361,7 @@ TLS = Section(
         remedy="use an authority of the cluster's own, and pinned_certs",
     ),
     Field(("insecure",), "insecure", boolean),
-    Field(("timeout",), "timeout_ns", timeout),
+    Field(("timeout",), "timeout_ns", handshake_time),
     Field(("min_version", "minimum_version"), "min_version", tls_version),
     Field(("cipher_suites",), "ciphers", ciphers),
     Field(("pinned_certs",), "pinned_certs", pins),
@@ -435,7 +441,11 @@ JS_LIMITS = Section(
     Field(("max_ha_assets",), "ha_assets_max", integer),
     Field(("max_request_batch",), "request_batch_max", integer),
     Field(("duplicate_window",), "duplicate_window_ns", duration),
-    Field(("default_max_consumers",), "consumers_default_max", integer),
+    Field(
+        ("default_max_consumers",),
+        "consumers_default_max",
+        unless_zero(integer, LIMITS.consumers_default_max),
+    ),
     Field(("batch",), "batch", js_batch),
 )
 JETSTREAM = Section(
@@ -453,7 +463,11 @@ JETSTREAM = Section(
     Field(("unique_tag",), "unique_tag", lambda n, r: text(n, r).lower()),
     Field(("extension_hint",), "extension_hint", one_of("no_extend", "will_extend")),
     Field(("limits",), "limits", js_limits),
-    Field(("request_queue_limit",), "request_queue_max", unless_zero(count, REQUESTS_WAITING_MAX)),
+    Field(
+        ("request_queue_limit",),
+        "request_queue_max",
+        unless_zero(count, LIMITS.request_queue_max),
+    ),
     inert(Field(("info_queue_limit",), "info_queue_max", count)),
     inert(Field(("max_outstanding_catchup",), "catchup_bytes_max", size)),
     inert(Field(("max_buffered_size",), "buffered_bytes_max", size)),

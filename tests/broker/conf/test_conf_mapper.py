@@ -25,7 +25,7 @@ from jsctl.broker.options import (
     Url,
     UserOptions,
 )
-from jsctl.broker.tls_options import HandshakeFirst
+from jsctl.broker.tls_options import HandshakeFirst, TlsOptions
 from tests.support.quick import examples
 
 
@@ -71,6 +71,9 @@ def test_spaces_around_a_queue_are_nothing(written: str) -> None:
         "cluster { ping_interval: '0s' }",
         "cluster { ping_interval: '-1s' }",
         "jetstream { request_queue_limit: 0 }",
+        "jetstream { limits { default_max_consumers: 0 } }",
+        "tls { timeout: 0 }",
+        "tls { timeout: '-1s' }",
     ],
 )
 def test_nothing_stands_for_the_default(text: str) -> None:
@@ -78,6 +81,7 @@ def test_nothing_stands_for_the_default(text: str) -> None:
     found = options(text)
     assert (found.client, found.cluster) == (ClientLimits(), ClusterOptions())
     assert found.jetstream.limits == JetStreamLimits()
+    assert found.tls in (None, TlsOptions())
 
 
 def test_users_and_permissions() -> None:
