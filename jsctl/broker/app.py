@@ -123,6 +123,9 @@ def test_config(parsed: Parsed) -> int:
     if loaded.strict_errors:
         raise ConfigErrors(list(loaded.strict_errors))
     options = loaded.options
+    from jsctl.broker.node.node import try_out  # loaded late: version and help need none of it
+
+    try_out(options, secrets.randbelow)
     dialed = [one.tls for one in options.leafnodes.remotes]
     for tls in (options.tls, options.cluster.tls, options.leafnodes.tls, options.gateway.tls):
         if tls is not None and tls.cert_file:
@@ -145,7 +148,7 @@ def real_node(options: Options, server_id: str, store: Path | None) -> NodeLike:
 
         names, length = (options.server_name, options.cluster.name), options.raft.log_segment_bytes
         making = begin_store(disk, *names, drawn, length)
-    from jsctl.broker.node import Node  # loaded late: version, help and -t need none of it
+    from jsctl.broker.node import Node  # loaded late: version and help need none of it
 
     if making is not None:
         lazy.load("jsctl.broker.node.jetstream")

@@ -178,6 +178,7 @@ SAME_REFUSAL: dict[str, Row] = {
         "ca_file: '@CERT', verify_and_map: true", "TLSMap: old=false, new=true"
     ),
     "listen": adds('listen: "127.0.0.1:1"', "Port: old=@PORT, new=1"),
+    "leafnodes": adds("leafnodes { port: -1 }", 'LeafNode: field "Host": old=, new=0.0.0.0'),
     "store_dir": Row(
         'store_dir: "@DIR/store" }', '}\nstore_dir: "@DIR/other"', ("jetstream storage directory",)
     ),
@@ -205,7 +206,11 @@ DIFFERENT: dict[str, Unlike] = {
         adds("disable_sublist_cache: true"), "NoSublistCache: old=false, new=true"
     ),
     "gateway": unlike(adds("gateway { name: g, port: 1 }"), "Gateway: old=", "Gateway"),
-    "leafnodes": unlike(adds("leafnodes { port: -1 }"), 'LeafNode: field "Host"'),
+    "leafnodes, the first hub": unlike(
+        adds('leafnodes { remotes: [ {url: "nats-leaf://127.0.0.1:2"} ] }'),
+        (),
+        "LeafNode: the server began without hubs",
+    ),
     "websocket": unlike(adds("websocket { port: -1, no_tls: true }"), "Websocket: old="),
     "mqtt": unlike(adds("mqtt { port: -1 }"), "MQTT: old="),
     "default_js_domain": unlike(

@@ -21,7 +21,7 @@ from jsctl.broker.interest.targets import (
     Subscription,
 )
 from jsctl.broker.options import ExportOptions, ImportOptions
-from jsctl.broker.subject.matching import subset
+from jsctl.broker.subject.matching import overlaps, subset
 from jsctl.broker.subject.transforms import Transform, compile_transform
 
 RESPONSES_MAX = 65536
@@ -69,19 +69,21 @@ class Imports:
         """Have all imports that are configured now, and no others; those that stay are not
         touched, and neither is what listens through them.
 
-        Raises ConfigError for one that has no export, and has changed nothing then.
+        Raises ConfigError for one that has no export, or would lead requests round in a circle, and
+        has changed nothing then.
         """
         wanted = dict.fromkeys(
             self._wiring(account, one)
             for account in self._accounts
             for one in account.options.imports
         )
+        _refuse_circles([one for one in wanted if one.wanted.service])
         fresh = [one for one in wanted if one not in self._services and one not in self._streams]
         services = {one: _bridge(one) for one in fresh if one.wanted.service}
         streams = {one: _stream(one) for one in fresh if not one.wanted.service}
         for wiring, bridge in services.items():
-            local = (wiring.wanted.to or wiring.wanted.subject).encode()
-            sub = Subscription(wiring.importer, _pattern(local), b"", b"", bridge, local_only=True)
+            local = _pattern(_local(wiring.wanted))
+            sub = Subscription(wiring.importer, local, b"", b"", bridge, local_only=True)
             self._services[wiring] = sub
             self._add(sub)
         for wiring in [one for one in self._services if one not in wanted]:
@@ -207,16 +209,43 @@ class Imports:
                     self._remove(sub)
 
 
+def _refuse_circles(services: Collection[Wiring]) -> None:
+    """Each request would cross again and again, by each of the ways that there are."""
+    of_importer: dict[Account, list[Wiring]] = {}
+    for one in services:
+        of_importer.setdefault(one.importer, []).append(one)
+    left = {
+        one: [
+            other
+            for other in of_importer.get(one.exporter, ())
+            if overlaps(one.wanted.subject.encode(), _pattern(_local(other.wanted)))
+        ]
+        for one in services
+    }
+    while ends := [one for one, others in left.items() if left.keys().isdisjoint(others)]:
+        for one in ends:
+            del left[one]
+    for one in left:
+        raise ConfigError(
+            f"service import of {one.wanted.subject!r} from {one.wanted.account!r}: import forms a"
+            " cycle",
+            remedy=f"{one.importer.name!r} is to import nothing that comes back to it",
+        )
+
+
+def _local(wanted: ImportOptions) -> bytes:
+    return (wanted.to or wanted.subject).encode()
+
+
 def _way(shadow: Subscription) -> StreamImport | None:
     return shadow.target.way if isinstance(shadow.target, Shadow) else None
 
 
 def _bridge(wiring: Wiring) -> AccountImport:
     wanted, export = wiring.wanted, wiring.export
-    local = (wanted.to or wanted.subject).encode()
     return AccountImport(
         wiring.exporter,
-        transform=_transform(local, wanted.subject.encode()),
+        transform=_transform(_local(wanted), wanted.subject.encode()),
         service=True,
         share=wanted.share,
         single=export.response_type.lower() == "singleton",
@@ -227,7 +256,7 @@ def _bridge(wiring: Wiring) -> AccountImport:
 
 def _stream(wiring: Wiring) -> StreamImport:
     wanted = wiring.wanted
-    remote, local = wanted.subject.encode(), (wanted.to or wanted.subject).encode()
+    remote, local = wanted.subject.encode(), _local(wanted)
     if wanted.prefix:
         local = wanted.prefix.rstrip(".").encode() + b"." + remote
     forth, back = _transform(remote, local), _transform(local, remote)

@@ -29,6 +29,7 @@ from jsctl.broker.conf.fields import (
     texts,
     timeout,
     unless_off,
+    unless_zero,
     unused,
     word,
     write_timeout,
@@ -57,6 +58,8 @@ CLUSTER_PING_MAX_NS = 30 * SECOND_NS
 CURVES = ("X25519", "CURVEP256", "CURVEP384", "CURVEP521", "X25519MLKEM768")
 CURVES_KNOWN = CURVES[:-1]
 """Those that can be named alone."""
+CLUSTER_DEFAULTS = ClusterOptions()
+LIMITS = JetStreamLimits()
 PIN = re.compile(r"[0-9a-f]{64}")
 
 
@@ -73,6 +76,12 @@ def handshake_first(node: ConfigNode, reading: Reading) -> tuple[HandshakeFirst,
     if wait is None or wait <= 0:
         raise node.error(f"{value!r} is not known", 'write true, "auto" or a duration')
     return (HandshakeFirst.AUTO, wait)
+
+
+def handshake_time(node: ConfigNode, reading: Reading) -> int:
+    """How long a handshake may take; what is not above zero is the default."""
+    value = timeout(node, reading)
+    return value if value > 0 else TlsOptions().timeout_ns
 
 
 def ciphers(node: ConfigNode, reading: Reading) -> tuple[str, ...]:
@@ -191,8 +200,10 @@ def route_password(node: ConfigNode, reading: Reading) -> str:
 
 
 def cluster_ping(node: ConfigNode, reading: Reading) -> int:
-    """At most 30 seconds."""
+    """At most 30 seconds, which what is not above zero stands for, too."""
     value = duration(node, reading)
+    if value <= 0:
+        return CLUSTER_DEFAULTS.ping_interval_ns
     if value > CLUSTER_PING_MAX_NS:
         reading.warnings.append(f"{node.place}: cluster ping_interval is limited to 30s")
     return min(value, CLUSTER_PING_MAX_NS)
@@ -350,7 +361,7 @@ TLS = Section(
         remedy="use an authority of the cluster's own, and pinned_certs",
     ),
     Field(("insecure",), "insecure", boolean),
-    Field(("timeout",), "timeout_ns", timeout),
+    Field(("timeout",), "timeout_ns", handshake_time),
     Field(("min_version", "minimum_version"), "min_version", tls_version),
     Field(("cipher_suites",), "ciphers", ciphers),
     Field(("pinned_certs",), "pinned_certs", pins),
@@ -410,13 +421,14 @@ CLUSTER = Section(
         why="what crosses a route is not filtered",
         remedy="use permissions of users, or accounts",
     ),
-    Field(("pool_size",), "pool_size", in_range(-1, 1024)),
+    Field(("pool_size",), "pool_size", unless_zero(in_range(-1, 1024), CLUSTER_DEFAULTS.pool_size)),
     Field(("accounts",), "accounts", texts),
     Field(("compression",), "compression", compression(FAST)),
     Field(("ping_interval",), "ping_interval_ns", cluster_ping),
-    Field(("ping_max",), "pings_out_max", int32),
+    Field(("ping_max",), "pings_out_max", unless_zero(int32, CLUSTER_DEFAULTS.pings_out_max)),
     Field(("write_deadline",), "write_deadline_ns", positive(0)),
     Field(("write_timeout",), "write_timeout", write_timeout),
+    once=frozenset({"login", "tls"}),
 )
 JS_BATCH = Section(
     Field(("max_inflight_per_stream",), "batches_per_stream_max", count),
@@ -429,7 +441,11 @@ JS_LIMITS = Section(
     Field(("max_ha_assets",), "ha_assets_max", integer),
     Field(("max_request_batch",), "request_batch_max", integer),
     Field(("duplicate_window",), "duplicate_window_ns", duration),
-    Field(("default_max_consumers",), "consumers_default_max", integer),
+    Field(
+        ("default_max_consumers",),
+        "consumers_default_max",
+        unless_zero(integer, LIMITS.consumers_default_max),
+    ),
     Field(("batch",), "batch", js_batch),
 )
 JETSTREAM = Section(
@@ -447,7 +463,11 @@ JETSTREAM = Section(
     Field(("unique_tag",), "unique_tag", lambda n, r: text(n, r).lower()),
     Field(("extension_hint",), "extension_hint", one_of("no_extend", "will_extend")),
     Field(("limits",), "limits", js_limits),
-    Field(("request_queue_limit",), "request_queue_max", count),
+    Field(
+        ("request_queue_limit",),
+        "request_queue_max",
+        unless_zero(count, LIMITS.request_queue_max),
+    ),
     inert(Field(("info_queue_limit",), "info_queue_max", count)),
     inert(Field(("max_outstanding_catchup",), "catchup_bytes_max", size)),
     inert(Field(("max_buffered_size",), "buffered_bytes_max", size)),

@@ -290,6 +290,11 @@ def positive(default_ns: int) -> Reader:
     return read
 
 
+def unless_zero(read: Reader, default: int) -> Reader:
+    """A reader as `read`, where 0 is the default, as in nats-server."""
+    return lambda node, reading: read(node, reading) or default
+
+
 def write_timeout(node: ConfigNode, reading: Reading) -> WriteTimeout:
     """default, close, retry."""
     value = text(node, reading)

@@ -22,12 +22,14 @@ from jsctl.broker.conf.fields import (
     make,
     mapping,
     port,
+    positive,
     quiet,
     rejected,
     size,
     text,
     texts,
     unless_off,
+    unless_zero,
     word,
     write_timeout,
 )
@@ -55,6 +57,7 @@ PARTS: dict[str, type] = {
     "client": ClientLimits,
 }
 """Attributes of `Options` that collect flat options of the file, written `part.attribute`."""
+CLIENT = ClientLimits()
 KNOWN_FLAGS = ("js_ack_fc_v2", "js_api_reply_v2", "js_raft_delete_range", "js_snapshot_sources")
 
 
@@ -241,17 +244,31 @@ TOP = Section(
     Field(("http_port", "monitor_port"), "monitoring.port", port),
     Field(("https_port",), "monitoring.https_port", port),
     Field(("http_base_path",), "monitoring.base_path", base_path),
-    Field(("max_control_line",), "client.control_line_bytes_max", int32),
-    Field(("max_payload",), "client.payload_bytes_max", int32),
-    Field(("max_pending",), "client.pending_bytes_max", size),
+    Field(
+        ("max_control_line",),
+        "client.control_line_bytes_max",
+        unless_zero(int32, CLIENT.control_line_bytes_max),
+    ),
+    Field(
+        ("max_payload",),
+        "client.payload_bytes_max",
+        unless_zero(int32, CLIENT.payload_bytes_max),
+    ),
+    Field(
+        ("max_pending",), "client.pending_bytes_max", unless_zero(size, CLIENT.pending_bytes_max)
+    ),
     Field(("max_connections", "max_conn"), "client.connections_max", max_connections),
     Field(("max_subscriptions", "max_subs"), "client.subscriptions_max", integer),
     Field(("max_sub_tokens", "max_subscription_tokens"), "client.subscription_tokens_max", count),
-    Field(("ping_interval",), "client.ping_interval_ns", duration),
-    Field(("ping_max",), "client.pings_out_max", integer),
+    Field(("ping_interval",), "client.ping_interval_ns", positive(CLIENT.ping_interval_ns)),
+    Field(("ping_max",), "client.pings_out_max", unless_zero(count, CLIENT.pings_out_max)),
     Field(("write_deadline",), "client.write_deadline_ns", duration),
     Field(("write_timeout",), "client.write_timeout", write_timeout),
-    Field(("max_closed_clients",), "client.closed_clients_max", count),
+    Field(
+        ("max_closed_clients",),
+        "client.closed_clients_max",
+        unless_zero(count, CLIENT.closed_clients_max),
+    ),
     Field(("no_header_support",), "client.no_header_support", boolean),
     inert(Field(("no_fast_producer_stall",), "client.no_fast_producer_stall", boolean)),
     Field(("lame_duck_duration",), "lame_duck_duration_ns", lame_duck_duration),

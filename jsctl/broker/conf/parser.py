@@ -271,7 +271,9 @@ class _Parser:
         inner = _Parser(text, path, self._environment, self._read, (), self._depth + 1)
         content = inner.file_map().content
         assert isinstance(content, dict)
-        target.update(content)
+        for key, node in content.items():
+            node.again = node.again or key in target
+            target[key] = node
 
     def _included_path(self, name: str) -> str:
         """Below the including file's directory; an absolute name may also be meant as such."""

@@ -11,7 +11,15 @@ from typing import NamedTuple
 from jsctl.api.times import format_duration
 from jsctl.broker.conf import reload_leafnodes
 from jsctl.broker.conf.units import size_text
-from jsctl.broker.options import ANY_PORT, UNLIMITED, ClusterOptions, Options, RaftOptions, SyncMode
+from jsctl.broker.options import (
+    ANY_PORT,
+    PORT_OFF,
+    UNLIMITED,
+    ClusterOptions,
+    Options,
+    RaftOptions,
+    SyncMode,
+)
 from jsctl.broker.tls_options import HandshakeFirst, TlsOptions
 from jsctl.dataclass import dataclass, replace
 
@@ -64,22 +72,22 @@ def plan(old: Options, new: Options, bound: Addresses) -> ReloadPlan:
 
 
 def _with_ports(options: Options, before: Options, bound: Addresses) -> Options:
+    def port(kind: str, given: int, known: int) -> int:
+        """Where a server does not listen yet, any port is another one than none."""
+        known = bound.get(kind, ("", known))[1]
+        return known if given == ANY_PORT and known != PORT_OFF else given
+
     listen, cluster = options.listen, options.cluster
-    if listen.port == ANY_PORT:
-        port = bound.get("client", ("", before.listen.port))[1]
-        listen = replace(listen, port=port)
-    if cluster.port == ANY_PORT:
-        port = bound.get("cluster", ("", before.cluster.port))[1]
-        cluster = replace(cluster, port=port)
-    leafnodes = options.leafnodes
-    if leafnodes.port == ANY_PORT:
-        port = bound.get("leafnode", ("", before.leafnodes.port))[1]
-        leafnodes = replace(leafnodes, port=port)
-    gateway = options.gateway
-    if gateway.port == ANY_PORT:
-        port = bound.get("gateway", ("", before.gateway.port))[1]
-        gateway = replace(gateway, port=port)
-    return replace(options, listen=listen, cluster=cluster, leafnodes=leafnodes, gateway=gateway)
+    leafnodes, gateway = options.leafnodes, options.gateway
+    client, routes = before.listen.port, before.cluster.port
+    leafs, gates = before.leafnodes.port, before.gateway.port
+    return replace(
+        options,
+        listen=replace(listen, port=port("client", listen.port, client)),
+        cluster=replace(cluster, port=port("cluster", cluster.port, routes)),
+        leafnodes=replace(leafnodes, port=port("leafnode", leafnodes.port, leafs)),
+        gateway=replace(gateway, port=port("gateway", gateway.port, gates)),
+    )
 
 
 def _changed(key: Key, old: Options, new: Options) -> list[str]:

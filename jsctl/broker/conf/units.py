@@ -23,6 +23,7 @@ DURATION_CHARACTERS_MAX = 200
 DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 SIZE = re.compile(r"(-?[0-9]{1,15})([KMGT]?)B?", re.IGNORECASE)
 SIZES = {"": 1, "K": KIB, "M": MIB, "G": GIB, "T": 1024 * GIB}
+SIZE_MAX = (1 << 63) - 1
 PORT_MAX = 65535
 ANY_HOSTS = ("0.0.0.0", "::", "")
 """Hosts that mean all interfaces."""
@@ -51,11 +52,12 @@ def duration_ns(text: str) -> int | None:
 
 
 def size_bytes(text: str) -> int | None:
-    """Bytes of `100`, `64K`, `1G`, `10MB`; powers of 1024."""
+    """Bytes of `100`, `64K`, `1G`, `10MB`; powers of 1024, and no more than 64 bits hold."""
     found = SIZE.fullmatch(text.strip())
     if found is None:
         return None
-    return int(found.group(1)) * SIZES[found.group(2).upper()]
+    size = int(found.group(1)) * SIZES[found.group(2).upper()]
+    return size if abs(size) <= SIZE_MAX else None
 
 
 def host_port(text: str) -> tuple[str, int] | None:

@@ -46,16 +46,18 @@ CONNECTION_TYPES = (
 
 
 def subjects(node: ConfigNode, reading: Reading, queues: bool) -> tuple[str, ...]:
-    """Valid subjects; with `queues` each may be followed by a queue name."""
-    found = texts(node, reading)
-    for subject in found:
-        parts = subject.split() if queues and " " in subject else [subject]
-        valid = 1 <= len(parts) <= 2 and all(is_valid_subject(part.encode()) for part in parts)
-        if not valid:
+    """Valid subjects; with `queues` each may be followed by a queue name, and one space is between
+    them then."""
+    found: list[str] = []
+    for subject in texts(node, reading):
+        parts = subject.split() if queues else []
+        parts = parts if len(parts) == 2 else [subject]
+        if not all(is_valid_subject(part.encode()) for part in parts):
             raise node.error(
                 f"{subject!r} is not a valid subject", "tokens are separated by single dots"
             )
-    return found
+        found.append(" ".join(parts))
+    return tuple(found)
 
 
 def subject_permission(

@@ -17,8 +17,8 @@ from jsctl.broker.routing.router import Router
 from jsctl.broker.turn import LogLevel, LogLine
 from jsctl.dataclass import dataclass
 
-PAYLOAD_BYTES_MAX = 64 << 20
-"""What another server may make this one hold for one message; frames of brokers are far smaller."""
+PAYLOAD_BYTES_MAX = 1 << 30
+"""Of one message: clients of other servers may say as much as `max_payload` lets them there."""
 DUPLICATE_NAME = "Duplicate Server Name"
 
 

@@ -69,11 +69,13 @@ class RemoteCluster:
                 self.urls[place] = GatewayUrl(*place)
 
     def renew(self, urls: tuple[str, ...]) -> None:
-        """These are all addresses that there are, besides what is configured."""
-        self.urls.clear()
+        """These are all addresses that there are, besides what is configured; if none is of use,
+        those that are known stay."""
+        before, self.urls = self.urls, {}
         for url in self.configured.urls if self.configured is not None else ():
             self.urls[url.host, url.port] = url
         self.told(urls)
+        self.urls = self.urls or before
 
     def tls_name(self, url: GatewayUrl) -> str:
         """Whose certificate is to be shown at an address: servers tell of themselves as numbers."""
@@ -216,10 +218,12 @@ class RemoteClusters:
         remote.connected_once = True
 
     def closed(self, remote: RemoteCluster, now_ns: int, *, linked: bool, wanted: bool) -> None:
-        """A cluster's connection is gone; one that carried messages is replaced almost at once."""
+        """A cluster's connection is gone; one that carried messages is replaced almost at once, but
+        no sooner than a pause after it was dialed: the other side may turn it away again."""
         remote.conn = 0
         if linked:
-            remote.due_ns = now_ns + self.jitter(RECONNECT_JITTER_NS)
+            due_ns = max(remote.dialed_ns + CONNECT_RETRY_NS, now_ns)
+            remote.due_ns = due_ns + self.jitter(RECONNECT_JITTER_NS)
         else:
             self.retry(remote, now_ns, wanted=wanted)
 

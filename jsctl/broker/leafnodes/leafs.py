@@ -91,16 +91,23 @@ class Leafs(LinkDoor[Leaf]):
         self.tick(now_ns)
 
     def change_options(self, options: Options, settings: LeafSettings, now_ns: int) -> None:
-        """Take a changed configuration: remotes that are not in it, or switched off, go. What a
-        leaf node may do here was settled when it logged in, as in nats-server."""
+        """Take a changed configuration: remotes that are not in it, or switched off, go, and so
+        does who belongs to an account that is gone. What else a leaf node may do here was settled
+        when it logged in, as in nats-server."""
         connections = self.connections
         connections.settings = connections.remotes.settings = settings
         self._lane.forget()
         gone = set(connections.remotes.configure(options.leafnodes, now_ns))
         for leaf in list(connections.by_conn.values()):
-            if leaf.remote in gone or not self._compress_as(leaf):
+            if leaf.remote in gone or self._is_astray(leaf) or not self._compress_as(leaf):
                 connections.close(leaf, "Client Closed")
         self.tick(now_ns)
+
+    def _is_astray(self, leaf: Leaf) -> bool:
+        """Whether the account of a connection, or of who is logging in there, is gone: it would be
+        nothing to one of the same name that comes later."""
+        account = leaf.check.identity.account if leaf.check is not None else leaf.account
+        return account is not None and self.router.accounts.get(account.name) is not account
 
     def tell_urls(self, urls: tuple[str, ...]) -> None:
         """Where leaf nodes may connect at the other servers of the cluster has changed."""

@@ -2,6 +2,7 @@
 
 Brokers without one say so when they are linked, nats-servers do not. So all servers that share the
 system account are asked how they are: they answer with their cluster, and whether they have one.
+Who does not answer any more is gone, or came back as another one.
 """
 
 from jsctl.api.jsontext import parse_object
@@ -12,6 +13,8 @@ from jsctl.broker.routing.router import Router
 
 PING = b"$SYS.REQ.SERVER.PING"
 ASK_NS = 1_000_000_000
+SILENT_NS = 5 * ASK_NS
+"""An answer counts for so long."""
 ANSWER_BYTES_MAX = 1 << 20
 SERVERS_MAX = 10_000
 
@@ -22,8 +25,8 @@ class FarServers:
     def __init__(self, router: Router, system: Account, inbox: bytes) -> None:
         self._router = router
         self._inbox = inbox
-        self._heard: dict[str, tuple[str, bool]] = {}
-        """Server id -> cluster, and whether it has a JetStream."""
+        self._heard: dict[str, tuple[str, bool, int]] = {}
+        """Server id -> cluster, whether it has a JetStream, and until when that counts."""
         self._due_ns = 0
         self._system = system
         self._sub: Subscription | None = None
@@ -33,6 +36,7 @@ class FarServers:
         if now_ns < self._due_ns:
             return
         self._due_ns = now_ns + ASK_NS
+        self._heard = {name: one for name, one in self._heard.items() if one[2] > now_ns}
         if self._sub is None:
             sink = Sink(self, self._system)
             self._sub = self._router.subscribe(self._system, self._inbox, sink)
@@ -55,9 +59,10 @@ class FarServers:
                 continue
             name, cluster = server.get("id"), server.get("cluster")
             if isinstance(name, str) and isinstance(cluster, str):
-                self._heard[name] = cluster, server.get("jetstream") is True
+                until_ns = self._router.now_ns + SILENT_NS
+                self._heard[name] = cluster, server.get("jetstream") is True, until_ns
 
     def bare(self) -> frozenset[str]:
         """Clusters of which servers were heard, and none of them has a JetStream."""
-        others = {cluster for cluster, serves in self._heard.values() if serves}
-        return frozenset(cluster for cluster, _ in self._heard.values()) - others
+        others = {cluster for cluster, serves, _ in self._heard.values() if serves}
+        return frozenset(cluster for cluster, _, _ in self._heard.values()) - others

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from jsctl.broker import lazy
 from jsctl.broker.accounts.accounts import Accounts
 from jsctl.broker.conf.units import advertised
+from jsctl.broker.errors import ConfigError
 from jsctl.broker.node.lame_duck import LameDuck
 from jsctl.broker.node.running import RunningNode
 from jsctl.broker.options import Options
@@ -69,7 +70,7 @@ class Node:
         self._incarnation = incarnation
         self.identity = setup.identity(options, server_id)
         self._replies = None
-        if options.gateway.enabled or options.leafnodes.remotes:
+        if options.gateway.enabled or options.leafnodes.enabled:
             self._replies = gateway_replies.replies_of(options.gateway.name, server_id)
         self.router = Router(Accounts(options), setup.limits(options), jitter, self._replies)
         self.sessions = Sessions(
@@ -213,8 +214,15 @@ class Node:
     # Reload
 
     def try_out(self, options: Options) -> None:
-        """Raises ConfigError for accounts, users or imports that would not work."""
-        Router(Accounts(options), setup.limits(options), self._jitter)
+        """Raises ConfigError for accounts, users or imports that would not work, and for hubs if
+        this server began without any."""
+        if options.leafnodes.enabled and self._running and self._running.server.leafs is None:
+            raise ConfigError(
+                "config reload not supported for LeafNode: the server began without hubs",
+                place="leafnodes",
+                remedy="restart it",
+            )
+        try_out(options, self._jitter)
 
     def reload(self, options: Options) -> None:
         """Take options that were tried out; what they do is done in this call."""
@@ -248,3 +256,8 @@ class Node:
     def engine(self) -> "Engine | None":
         """JetStream below its API."""
         return None if self.jetstream is None else self.jetstream.engine
+
+
+def try_out(options: Options, jitter: Jitter) -> None:
+    """Raises ConfigError for accounts, users, mappings or imports that would not work."""
+    Router(Accounts(options), setup.limits(options), jitter)

@@ -47,8 +47,8 @@ from jsctl.dataclass import dataclass
 if TYPE_CHECKING:
     from jsctl.broker.linking.compression import Unpacking
 
-PAYLOAD_BYTES_MAX = 64 << 20
-"""What a peer may make this server hold for one message; frames of brokers are far smaller."""
+PAYLOAD_BYTES_MAX = 1 << 30
+"""Of one message: clients of other servers may say as much as `max_payload` lets them there."""
 NO_PAYLOAD = -1
 """Before its handshake a peer is a stranger, and has no messages to give."""
 

@@ -180,7 +180,9 @@ class GatewayReplies:
             known.found.remove(sub.subject, sub)
         if not known.subs:
             del self._recent[account]
-            self.replying.discard(account.name)
+            if not any(one.name == account.name for one in self._recent):
+                # Else there is another account of that name, which came when this one had gone.
+                self.replying.discard(account.name)
             # Who keeps answers of where messages go is to ask anew: they are plain from now on.
             account.sublist.touch(b">")
 

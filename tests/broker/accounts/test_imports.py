@@ -54,6 +54,48 @@ def test_an_import_that_loses_tokens_cannot_be_listened_to(to: str) -> None:
         Server(two([ExportOptions("s.>")], [ImportOptions("A", "s.*.*", to=to)]))
 
 
+def service(account: str, subject: str, to: str = "") -> ImportOptions:
+    return ImportOptions(account, subject, service=True, to=to)
+
+
+def accounts(**imported: list[ImportOptions]) -> Options:
+    """Each exports everything."""
+    exports = (ExportOptions(">", service=True),)
+    made = [AccountOptions(one, exports=exports, imports=tuple(imported[one])) for one in imported]
+    return Options(accounts=tuple(made))
+
+
+@pytest.mark.parametrize(
+    "circle",
+    [
+        {"A": [service("A", "s.>", "s.>")]},
+        {"A": [service("B", "s", "t")], "B": [service("A", "t", "s")]},
+        {"A": [service("B", "s.*", "s.$1")], "B": [service("A", "s.x")]},
+        {
+            "A": [service("B", "s"), service("C", "other")],
+            "B": [service("C", "s", ">")],
+            "C": [service("A", "s.>"), service("A", "s")],
+        },
+    ],
+)
+def test_no_request_goes_round_in_a_circle(circle: dict[str, list[ImportOptions]]) -> None:
+    """With two ways from each account to the other, one would have been hundreds."""
+    with pytest.raises(ConfigError, match="import forms a cycle"):
+        Server(accounts(**circle))
+
+
+@pytest.mark.parametrize(
+    "sound",
+    [
+        {"A": [service("A", "s", "t")]},
+        {"A": [service("B", "s")], "B": [service("A", "t")]},
+        {"A": [service("B", "s"), service("B", "t")], "B": [service("C", ">", ">")], "C": []},
+    ],
+)
+def test_ways_that_end_are_none(sound: dict[str, list[ImportOptions]]) -> None:
+    assert len(Server(accounts(**sound)).router.imports) == 0
+
+
 def test_other_servers_are_told_of_listeners_in_the_exporting_account() -> None:
     server = started([ExportOptions("s.>")], [ImportOptions("A", "s.>", prefix="p")])
     link = RouteLink(9, "p")

@@ -100,6 +100,8 @@ REFUSED = {
     "two arrays of users": "authorization { users: [ {user: u} ], users: [ {user: v} ] }",
     "two names of a key": "authorization { users: [ {user: u, username: v} ] }",
     "two tls blocks": "tls { verify: true, cert_file: c, key_file: k }\ntls { cert_file: c }",
+    "two logins of routes": CLUSTER % "authorization { user: u }, authorization { timeout: 5 }",
+    "two tls blocks of routes": CLUSTER % f"{TLS % 'verify: true'}, {TLS % ''}",
     "two denials": USER % "permissions { publish: {deny: a, deny: b} }",
     "two no_auth_users": "no_auth_user: u\nno_auth_user: v\nauthorization { users: [{user: u}] }",
     # Wrong types and unknown names.
@@ -119,6 +121,8 @@ REFUSED = {
     "permissions as text": USER % "permissions: a",
     "a bad subject": USER % "permissions { publish: 'a..b' }",
     "a queue where none may be": USER % "permissions { publish: 'a q' }",
+    "a space before a subject": USER % "permissions { subscribe: {deny: ' a'} }",
+    "a space behind a subject": USER % "permissions { subscribe: {deny: 'a '} }",
     "three words": USER % "permissions { subscribe: 'a q r' }",
     "answers without a unit": USER % "permissions { allow_responses: { expires: 5 } }",
     "answers as text": USER % "permissions { allow_responses: yep }",
@@ -164,6 +168,19 @@ def test_nothing_starts(
     told = capsys.readouterr()
     lines = [line for line in (told.err + told.out).splitlines() if "[INF]" not in line]
     assert lines and all(line.rstrip().endswith(")") for line in lines), "a remedy in each line"
+
+
+@pytest.mark.parametrize("after", [True, False])
+def test_an_included_file_takes_nothing_away(
+    after: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Wherever it is included."""
+    (tmp_path / "more.conf").write_text("authorization { timeout: 5 }")
+    lines = ["authorization { user: u, password: p }", "include more.conf"]
+    path = tmp_path / "x.conf"
+    path.write_text("\n".join(lines if after else lines[::-1]))
+    assert main(["-p", "-1", "-c", str(path)], never) == 1
+    assert "authorization: it is given twice" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,8 @@ def test_units() -> None:
     assert [duration_ns(bad) for bad in ("", "1", "s", "1x", "1s2", "-", "9999999h")] == [None] * 7
     assert size_bytes("10MB") == size_bytes("10m") == 10 << 20
     assert size_bytes("1.5G") is None
+    assert size_bytes("8388607T") == 8388607 << 40
+    assert size_bytes("8388608T") is None, "more than servers can tell each other"
     assert host_port("[::1]:5") == ("::1", 5)
     assert host_port("::1:5") is None
     assert route_url("nats://h") is None

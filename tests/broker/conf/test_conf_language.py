@@ -190,6 +190,11 @@ WRONG = [
     "debug: 1",
     "mappings { a: [ {dest: b, weight: 60}, {dest: c, weight: 60} ] }",
     "port: 1]",
+    "mappings { 'a.*': 'b.$2' }",
+    "accounts { A { mappings { a: 'b..c' } } }",
+    "accounts { A { }, B { imports [ {stream: {account: A, subject: a}} ] } }",
+    "accounts { A { exports [ {service: s} ]\n imports [ {service: {account: B, subject: s}} ] }\n"
+    " B { exports [ {service: s} ]\n imports [ {service: {account: A, subject: s}} ] } }",
 ]
 
 

@@ -13,7 +13,9 @@ from jsctl.broker.options import (
     MIB,
     MINUTE_NS,
     SECOND_NS,
+    ClientLimits,
     ClusterOptions,
+    JetStreamLimits,
     JetStreamOptions,
     MappingTarget,
     Options,
@@ -23,7 +25,7 @@ from jsctl.broker.options import (
     Url,
     UserOptions,
 )
-from jsctl.broker.tls_options import HandshakeFirst
+from jsctl.broker.tls_options import HandshakeFirst, TlsOptions
 from tests.support.quick import examples
 
 
@@ -44,6 +46,42 @@ def test_flat_options_end_in_their_parts() -> None:
     assert found.client.connections_max == 0
     assert (found.log.debug, found.log.file) == (True, "/x")
     assert found.server_tags == ("a", "b")
+
+
+@pytest.mark.parametrize("written", ["a q", " a q", "a  q ", "a\tq"])
+def test_spaces_around_a_queue_are_nothing(written: str) -> None:
+    user = f'{{user: u, permissions: {{ subscribe: {{deny: "{written}"}} }} }}'
+    (found,) = options(f"authorization {{ users: [ {user} ] }}").auth.users
+    assert found.permissions is not None
+    assert found.permissions.subscribe == SubjectPermission(deny=("a q",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "max_control_line: 0",
+        "max_payload: 0",
+        "max_pending: 0",
+        "max_closed_clients: 0",
+        "ping_max: 0",
+        "ping_interval: '0s'",
+        "ping_interval: '-1s'",
+        "cluster { ping_max: 0 }",
+        "cluster { pool_size: 0 }",
+        "cluster { ping_interval: '0s' }",
+        "cluster { ping_interval: '-1s' }",
+        "jetstream { request_queue_limit: 0 }",
+        "jetstream { limits { default_max_consumers: 0 } }",
+        "tls { timeout: 0 }",
+        "tls { timeout: '-1s' }",
+    ],
+)
+def test_nothing_stands_for_the_default(text: str) -> None:
+    """Taken as it is, it would let nobody say a word, or give up all who are pinged."""
+    found = options(text)
+    assert (found.client, found.cluster) == (ClientLimits(), ClusterOptions())
+    assert found.jetstream.limits == JetStreamLimits()
+    assert found.tls in (None, TlsOptions())
 
 
 def test_users_and_permissions() -> None:

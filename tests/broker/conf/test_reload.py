@@ -1,10 +1,12 @@
 """What a changed configuration asks of a running server; keys one by one are contract tests."""
 
 from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 
 from jsctl.broker.conf.reload import KEYS, plan
+from jsctl.broker.leafnode_options import LeafNodeOptions
 from jsctl.broker.options import (
     ANY_PORT,
     ClientLimits,
@@ -44,6 +46,24 @@ def test_any_port_is_the_one_that_is_bound(port: int, refused: bool) -> None:
 def test_any_port_of_the_cluster_too() -> None:
     old = replace(OLD, cluster=ClusterOptions(name="c", port=ANY_PORT))
     assert plan(old, old, BOUND).options.cluster.port == 6222
+
+
+ANY_LEAF = {"leafnodes": LeafNodeOptions(port=ANY_PORT)}
+ANY_ROUTE = {"cluster": ClusterOptions(name="c", port=ANY_PORT)}
+
+
+@pytest.mark.parametrize(
+    ("more", "refused"),
+    [
+        (ANY_LEAF, 'LeafNode: field "Host": old=, new=0.0.0.0'),
+        (ANY_ROUTE, "cluster host: old=, new=0.0.0.0"),
+    ],
+)
+def test_any_port_is_another_one_than_none(more: dict[str, Any], refused: str) -> None:
+    """Nobody would listen there."""
+    found = plan(OLD, replace(OLD, **more), BOUND)
+    assert found.refusal == f"config reload not supported for {refused}"
+    assert plan(replace(OLD, **more), replace(OLD, **more), BOUND).refusal == ""
 
 
 def test_a_limit_that_is_taken_away_is_refused_behind_everything_else() -> None:

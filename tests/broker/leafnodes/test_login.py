@@ -47,3 +47,19 @@ def test_what_is_said_meanwhile_waits(mode: str) -> None:
     assert client.messages == []
     play.turn(verified=[(conn, True)])
     assert client.messages == [("s", "", b"x")]
+
+
+def test_who_dials_as_a_hub_is_answered_where_its_requests_come_from() -> None:
+    """They may come from another cluster, of which this server knows nothing."""
+    play = NodePlay(node_options(leafnodes=LeafNodeOptions(port=7422)))
+    client = play.connect("a")
+    client.subscribe("ask")
+    hub = play.clients[99] = PlayClient(play, 99)
+    play.turn(accepted=[Accepted(99, ConnKind.LEAF, "127.0.0.1", 1)])
+    hub.send(b'CONNECT {"user":"a","pass":"a","name":"h","cluster":"h","is_hub":true}\r\n')
+    hub.send(b"LS+ _GR_.>\r\n")
+    reply = "_GR_.abcdef.ABCDEF.in.1"
+    hub.send(f"LMSG ask {reply} 1\r\nx\r\n".encode())
+    assert client.messages == [("ask", "in.1", b"x")]
+    client.publish("in.1", b"y")
+    assert f"LMSG {reply} 1".encode() in hub.lines

@@ -5,14 +5,16 @@ from dataclasses import replace
 import pytest
 
 from jsctl.broker.errors import ConfigError
+from jsctl.broker.leafnode_options import LeafNodeOptions, LeafRemote, LeafUrl
 from jsctl.broker.options import (
     AccountJetStream,
     AccountOptions,
     ImportOptions,
     LogOptions,
     Options,
+    UserOptions,
 )
-from jsctl.broker.turn import TurnOutputs
+from jsctl.broker.turn import Accepted, ConnKind, TurnOutputs
 from tests.support.node_play import NodePlay, PlayClient, node_options, user
 
 
@@ -99,6 +101,66 @@ def test_what_would_not_work_is_refused_before_anything_changes() -> None:
     with pytest.raises(ConfigError):
         play.node.try_out(replace(options, accounts=(bad, *options.accounts[1:])))
     assert play.get("/accountz")[1]["accounts"] == before["accounts"]
+
+
+def hang(play: NodePlay, conn: int, login: str) -> PlayClient:
+    """A leaf node logs in."""
+    leaf = play.clients[conn] = PlayClient(play, conn)
+    play.turn(accepted=[Accepted(conn, ConnKind.LEAF, "127.0.0.1", 40000 + conn)])
+    leaf.send(b'CONNECT {%s,"name":"l","cluster":"l"}\r\n' % login.encode())
+    leaf.send(b"LS+ to.leaf\r\n")
+    return leaf
+
+
+HASHED = "$2a$04$" + "a" * 53
+
+
+@pytest.mark.parametrize(
+    ("password", "waits"), [("a", False), (HASHED, True)], ids=["plain", "hashed"]
+)
+def test_a_leaf_node_of_an_account_that_goes_finds_the_one_that_comes(
+    password: str, waits: bool
+) -> None:
+    """It would stay with one that nobody else is in, whatever comes later."""
+    door = LeafNodeOptions(port=7422)
+    options = configured("A", "B", leafnodes=door)
+    account = replace(options.accounts[0], users=(UserOptions("a", password),))
+    options = replace(options, accounts=(account, *options.accounts[1:]))
+    play = NodePlay(options)
+    login = '"user":"a","pass":"a"'
+    hang(play, 90, login)
+    stays = hang(play, 91, '"user":"b","pass":"b"')
+    reload(play, configured("B", leafnodes=door))
+    reload(play, options)
+    play.turn(verified=[(90, True)])
+    assert play.get("/leafz")[1]["leafnodes"] == 1
+    leaf = hang(play, 92, login)
+    play.turn(verified=[(92, True)])
+    leaf.send(b"LS+ to.leaf\r\n")
+    client = play.connect("a")
+    if waits:
+        play.turn(verified=[(client.conn, True)])
+    client.publish("to.leaf", b"x")
+    assert b"LMSG to.leaf 1" in leaf.lines
+    stays.send(b"PING\r\n")
+    assert stays.lines[-1] == b"PONG"
+
+
+HUB = LeafRemote(urls=(LeafUrl("10.0.0.9", 7422),), account="A")
+
+
+def test_the_first_hub_is_refused_where_nobody_would_dial_it() -> None:
+    play = NodePlay(configured("A"))
+    with pytest.raises(ConfigError, match="the server began without hubs"):
+        reload(play, configured("A", leafnodes=LeafNodeOptions(remotes=(HUB,))))
+
+
+def test_a_hub_that_was_taken_out_comes_back() -> None:
+    play = NodePlay(configured("A", leafnodes=LeafNodeOptions(remotes=(HUB,))))
+    reload(play, configured("A"))
+    play.dials.clear()
+    reload(play, configured("A", leafnodes=LeafNodeOptions(remotes=(HUB,))))
+    assert [one.host for one in play.dials] == ["10.0.0.9"]
 
 
 def test_a_trace_that_is_switched_on_follows_who_is_there_in_the_middle_of_a_message() -> None:

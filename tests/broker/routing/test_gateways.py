@@ -16,6 +16,7 @@ from jsctl.broker.options import (
     ImportOptions,
     Options,
     ResponsePermission,
+    UserOptions,
 )
 from jsctl.broker.protocol.route import GatewayParser, LeafParser
 from jsctl.broker.routing.gateway_replies import RECENT_NS, WAYS_MAX, mark, replies_of
@@ -306,6 +307,28 @@ def test_accounts_come_and_go(server: Gateway) -> None:
     server.reload(replace(Options(), accounts=(later,)))
     again = server.accounts.get("LATER")
     assert again is not None and server.router.has_interest(again, b"c")
+
+
+def test_replies_in_an_account_that_came_back_say_where_they_lead() -> None:
+    """What was new in the one that has gone, and is so no more, is nothing to it."""
+    both = replace(
+        Options(), accounts=(AccountOptions("X", (UserOptions("x", "x"),)), AccountOptions("Y"))
+    )
+    server, login = Gateway(both), b',"user":"x","pass":"x"'
+    server.client(CLIENT, login)
+    server.say(CLIENT, b"SUB in.1 1\r\n")
+    server.reload(replace(Options(), accounts=both.accounts[1:]))
+    server.reload(both)
+    server.gate(server.out, b"RS+ X a\r\n")
+    server.now_ns += RECENT_NS // 2
+    server.client(OTHER, login)
+    server.say(OTHER, b"SUB in.2 1\r\n")
+    server.now_ns += RECENT_NS // 2
+    server.replies.tick(server.now_ns)
+    server.say(OTHER, b"PUB a in.2 1\r\nx\r\n" * 2)
+    assert server.heard(OUT) == b"RMSG X a %sin.2 1\r\nx\r\n" % OWN * 2
+    server.later()
+    assert not server.replies.replying
 
 
 def test_services_are_imported_where_the_request_is_made() -> None:
