@@ -252,9 +252,14 @@ class Upstream:
         made: list[tuple[bytes, bytes]] = []
         while self._owed:
             reply, number, (seq, identity) = self._owed[0]
-            if identity == durable.identity and seq > durable.seq:
+            if seq and (seq > durable.seq or _are_others(identity, durable.identity)):
                 break
             self._owed.popleft()
             told = ((b"Nats-Last-Consumer", b"%d" % number), (b"Nats-Last-Stream", b"%d" % seq))
             made.append((reply, blocks.build(told)))
         return made
+
+
+def _are_others(identity: str, known: str) -> bool:
+    """Whether two identities are those of different streams; not every origin tells its own."""
+    return bool(identity and known) and identity != known

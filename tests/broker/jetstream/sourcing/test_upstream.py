@@ -278,6 +278,30 @@ def test_flow_control_is_answered_when_all_before_it_is_durable() -> None:
     assert len(upstream.answers_to_flow(SourcePosition(2, "I"))) == 1, "it did not arrive"
 
 
+@pytest.mark.parametrize("durable", [NOTHING, SourcePosition(0, "I"), SourcePosition(41, "H")])
+def test_flow_control_waits_for_the_first_message_of_a_stream(durable: SourcePosition) -> None:
+    """Nothing of it is durable, as the position is still none, or that of an earlier stream."""
+    play = Play(durable)
+    play.ask()
+    play.grant(identity="I")
+    play.control(b"$JS.FC.O.C.0", FLOW)
+    assert len(play.upstream.answers_to_flow(durable)) == 1, "nothing came before it"
+    play.deliver(1, 1)
+    play.control(b"$JS.FC.O.C.1", FLOW)
+    assert play.upstream.answers_to_flow(durable) == []
+    assert len(play.upstream.answers_to_flow(SourcePosition(1, "I"))) == 1
+
+
+def test_flow_control_of_an_origin_that_does_not_tell_who_it_is_any_more() -> None:
+    play = Play(SourcePosition(1, "I"))
+    play.ask()
+    play.grant(delivered=1, identity="")
+    play.deliver(2, 1)
+    play.control(b"$JS.FC.O.C.1", FLOW)
+    assert play.upstream.answers_to_flow(SourcePosition(1, "I")) == []
+    assert len(play.upstream.answers_to_flow(SourcePosition(2, ""))) == 1
+
+
 def test_flow_control_is_answered_on_subjects_only() -> None:
     play = Play()
     play.ask()
