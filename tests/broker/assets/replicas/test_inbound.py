@@ -5,6 +5,10 @@ from typing import Any
 
 import pytest
 
+from jsctl.broker.jetstream.sourcing.names import read_source_header
+from jsctl.broker.jetstream.streams.positions import SourcePosition
+from jsctl.broker.jetstream.streams.publish_headers import STREAM_SOURCE
+from jsctl.broker.protocol import headers as blocks
 from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.node_play import NodePlay, PlayClient
 from tests.support.stream_requests import stream
@@ -142,6 +146,32 @@ def test_what_a_publish_was_judged_by_is_not_judged_again(client: PlayClient) ->
     (of_source,) = held(client, "S")
     assert of_mirror[2] == b"NATS/1.0\r\nNats-Msg-Id: 1\r\nK: v\r\n\r\n"
     assert of_source[2].startswith(of_mirror[2][:-2] + b"Nats-Stream-Source: O 1 > > o.1 ")
+
+
+def test_a_work_queue_keeps_what_its_taker_does_not_store(
+    play: NodePlay, client: PlayClient
+) -> None:
+    """From the first message on, of which no position tells that it is stored."""
+    create(client, "W", subjects=["w"], retention="workqueue")
+    client.request("w", b"too large")
+    create(client, "S", sources=[{"name": "W"}], max_msg_size=5)
+    play.run(5)
+    assert seqs(client, "S") == [] and seqs(client, "W") == [1]
+
+
+@pytest.mark.parametrize("to", ["s.{{partition(1, 1)}}", "s.{{ wildcard(1) }}"])
+def test_destinations_may_have_spaces_within_functions(client: PlayClient, to: str) -> None:
+    mapped = [{"src": "o.*", "dest": to}]
+    create(client, "S", sources=[{"name": "O", "subject_transforms": mapped}])
+    publish(client, "o.0")
+    ((_, subject, headers),) = held(client, "S")
+    assert subject == "s.0"
+    told = blocks.get(headers, STREAM_SOURCE)
+    assert told is not None
+    name, position = read_source_header(told) or ("", None)
+    assert name == f"O o.* {to.replace(' ', '')}" and position == SourcePosition(
+        1, told[-8:].decode()
+    )
 
 
 def test_ids_that_are_known_are_passed_over_for_good(play: NodePlay, client: PlayClient) -> None:
