@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from jsctl.broker.jetstream.sourcing import upstream
 from jsctl.broker.jetstream.sourcing.names import read_source_header
 from jsctl.broker.jetstream.streams.positions import SourcePosition
 from jsctl.broker.jetstream.streams.publish_headers import STREAM_SOURCE
 from jsctl.broker.protocol import headers as blocks
+from jsctl.broker.raft.core import Raft
 from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.node_play import NodePlay, PlayClient
 from tests.support.stream_requests import stream
@@ -254,6 +256,33 @@ def test_a_stream_that_is_full_takes_the_rest_when_there_is_room(
     play.run(1)
     assert [one[1] for one in held(client, "S")] == ["o.3", "o.4"]
     assert "error" not in info(client, "S")["sources"][0]
+
+
+def test_what_waits_for_room_keeps_nobody_busy(
+    play: NodePlay, client: PlayClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More came than is to be kept, and nothing of it can be stored."""
+    monkeypatch.setattr(upstream, "QUEUE_BYTES_MAX", 1_000)
+    create(client, "S", sources=[{"name": "O"}], max_msg_size=2)
+    publish(client, *["o.1"] * 20)
+    play.run(5)
+    assert play.exit is None and seqs(client, "S") == []
+    client.ask("$JS.API.STREAM.UPDATE.S", **config("S", sources=[{"name": "O"}]))
+    play.run(10)
+    assert len(seqs(client, "S")) == 20
+
+
+def test_a_log_that_takes_nothing_keeps_nobody_busy(
+    play: NodePlay, client: PlayClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long that goes on: origins are not heard meanwhile."""
+    create(client, "S", sources=[{"name": "O"}])
+    with monkeypatch.context() as patch:
+        patch.setattr(Raft, "accepting", False)
+        play.run(10)
+    publish(client, "o.1")
+    play.run(10)
+    assert len(seqs(client, "S")) == 1
 
 
 def test_a_mirror_answers_direct_gets_for_its_origin(play: NodePlay, client: PlayClient) -> None:

@@ -74,6 +74,12 @@ class Play:
         return 0 if error is None else error.err_code
 
     @property
+    def due_ns(self) -> int:
+        found = self.upstream.next_due_ns()
+        assert found is not None
+        return found
+
+    @property
     def phase(self) -> Phase:
         return self.upstream.phase
 
@@ -238,13 +244,13 @@ def test_who_is_refused_waits_longer_each_time() -> None:
     for _ in range(3):
         play.ask()
         play.refuse(10059, 404)
-        due_ns = play.upstream.next_due_ns()
+        due_ns = play.due_ns
         waits.append(due_ns - play.now_ns - RETRY_NS)
         play.now_ns = due_ns
     assert waits == [BACKOFF_NS, 2 * BACKOFF_NS, 3 * BACKOFF_NS]
     play.ask()
     play.refuse(10008, 503)
-    assert play.upstream.next_due_ns() == play.now_ns + RETRY_NS, "it will be back soon"
+    assert play.due_ns == play.now_ns + RETRY_NS, "it will be back soon"
 
 
 def test_another_stream_of_the_same_name() -> None:
