@@ -18,6 +18,7 @@ from jsctl.broker.jetstream.meta.assignments import (
     StreamAssignment,
 )
 from jsctl.broker.jetstream.meta.entries import assign_consumer
+from jsctl.broker.jetstream.meta.loads import Loads
 from jsctl.broker.jetstream.meta.placement import (
     NoPeers,
     Placed,
@@ -31,9 +32,14 @@ from jsctl.broker.jetstream.meta.placement import (
 from jsctl.dataclass import replace
 
 
-def loaded_servers(view: View, without: StreamAssignment | None = None) -> list[ServerFacts]:
-    """Servers with the load that the meta state gives them, in-flight assets included."""
-    loads = view.meta.loads(without)
+def loaded_servers(
+    view: View, without: StreamAssignment | None = None, planned: Loads | None = None
+) -> list[ServerFacts]:
+    """Servers with the load that the meta state gives them, in-flight assets included, or with
+    what is `planned`. What the stream `without` reserves does not count."""
+    loads = (planned or view.meta.loads()).copy()
+    if without is not None:
+        loads.release(without)
     removed = {server.peer for server in view.meta.servers.values() if server.removed}
     return [
         replace(

@@ -15,6 +15,7 @@ from jsctl.broker.handlers.streams import existing
 from jsctl.broker.handlers.view import View
 from jsctl.broker.jetstream.meta.assignments import GroupAssignment, StreamAssignment
 from jsctl.broker.jetstream.meta.entries import assign_stream
+from jsctl.broker.jetstream.meta.loads import Loads
 from jsctl.broker.jetstream.meta.placement import Placed, ServerFacts, choose_replacement
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.dataclass import replace
@@ -109,10 +110,13 @@ def _replace_peer(
     return ProposeMeta(entries, success(kind))
 
 
-def without_peer(view: View, found: StreamAssignment, peer: str) -> StreamAssignment | None:
-    """The stream with another server in place of a peer; None if there is no other."""
+def without_peer(
+    view: View, found: StreamAssignment, peer: str, planned: Loads | None = None
+) -> StreamAssignment | None:
+    """The stream with another server in place of a peer; None if there is no other. `planned`:
+    what servers will have by then."""
     outcome = choose_replacement(
-        placing.loaded_servers(view, found),
+        placing.loaded_servers(view, found, planned),
         placing.wanted(view, found.config, found.group.cluster),
         view.jitter,
         peers=found.group.peers,

@@ -242,6 +242,29 @@ def test_a_server_is_evacuated_if_all_finds_room() -> None:
     assert _error(small.ask("SERVER.EVACUATE", {"peer": "n1"}, system=True))[0] == 10075
 
 
+@pytest.mark.parametrize("what", ["EVACUATE", "REMOVE"])
+def test_streams_of_a_server_find_room_beside_each_other(what: str) -> None:
+    """Each of two servers has room for one of them."""
+    rig = Rig(5)
+    for at in range(5):
+        rig.meta.apply(at, add_server(MetaServer(f"peer{at}", f"n{at}", 1, "C1")))
+    rig.meta.take_changes()
+    full, rig.facts = (
+        rig.facts,
+        [*rig.facts[:3], *(replace(one, jetstream=False) for one in rig.facts[3:])],
+    )
+    for name in "STU":
+        _create(rig, name=name, subjects=[name], max_bytes=100)
+    rig.facts = [*full[:3], *(replace(one, store_max=150) for one in full[3:])]
+    answer = rig.ask(f"SERVER.{what}", {"peer": "n1"}, system=True)
+    held = [peer for made in rig.meta.streams("A").values() for peer in made.group.peers]
+    if what == "EVACUATE":
+        assert _error(answer)[0] == 10075, "there is no room for the third"
+    else:
+        assert answer["success"] is True
+        assert [held.count("peer3"), held.count("peer4")] == [1, 1]
+
+
 def test_many_streams_are_spread() -> None:
     rig = Rig(5)
     for at in range(30):
