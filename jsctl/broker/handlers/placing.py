@@ -222,11 +222,14 @@ def follow(view: View, stream: StreamAssignment) -> list[bytes]:
     """Entries that bring a stream's consumers to its new peers."""
     entries = []
     for consumer in view.meta.consumers(stream.account, stream.name).values():
-        peers = _consumer_peers(view, stream, consumer)
-        if peers != consumer.group.peers:
+        peers, config = _consumer_peers(view, stream, consumer), consumer.config
+        if config.num_replicas and stream.config.retention is not Retention.LIMITS:
+            config = replace(config, num_replicas=len(peers))
+        if peers != consumer.group.peers or config != consumer.config:
             group = replace(consumer.group, cluster=stream.group.cluster)
             group = regrouped(view, group, peers)
-            entries.append(assign_consumer(replace(consumer, group=group, request=None)))
+            made = replace(consumer, config=config, group=group, request=None)
+            entries.append(assign_consumer(made))
     return entries
 
 
@@ -235,8 +238,9 @@ def _consumer_peers(
 ) -> tuple[str, ...]:
     target = stream.group.peers
     replicas = consumer.config.num_replicas
+    # What a stream that lets go of what was consumed keeps each of its servers has to know.
     bound = stream.config.retention is not Retention.LIMITS
-    inherits = replicas == 0 and (bound or bool(consumer.config.durable_name))
+    inherits = bound or (replicas == 0 and bool(consumer.config.durable_name))
     count = len(target) if inherits else min(replicas or 1, len(target))
     kept = tuple(peer for peer in consumer.group.peers if peer in target)
     if count == len(target):

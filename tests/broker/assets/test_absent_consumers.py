@@ -2,7 +2,9 @@
 
 import pytest
 
-from tests.support.cluster_play import ClusterPlay
+from jsctl.broker.jetstream.meta.entries import assign_stream
+from jsctl.dataclass import replace
+from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.stream_requests import consumer, stream
 
 
@@ -11,6 +13,22 @@ def messages(play: ClusterPlay) -> int:
     leader = play.leader(play.group_of("S"))
     count: int = leader.engine.assets.streams["A", "S"].store.state().messages
     return count
+
+
+def spread(play: ClusterPlay, name: str) -> None:
+    """All servers are to have a stream; its consumers stay where they are."""
+    meta = play.leader().engine.meta
+    made = meta.state.stream("A", name)
+    assert made is not None
+    lives = {one.peer: one.engine.options.life for one in play}
+    peers = tuple(sorted(lives, key=lambda peer: peer not in made.group.peers))
+    group = replace(made.group, peers=peers, incarnations=lives)
+    config = replace(made.config, num_replicas=3)
+    assert meta.propose([assign_stream(replace(made, config=config, group=group))], None)
+
+
+def voters(server: ServerPlay, group: str) -> tuple[str, ...]:
+    return server.engine.groups.by_name[group].raft.members.voters
 
 
 @pytest.mark.parametrize("others", [False, True])
@@ -25,15 +43,10 @@ def test_a_server_that_gets_a_stream_keeps_what_is_for_consumers_elsewhere(other
     assert "error" not in client.ask("$JS.API.CONSUMER.CREATE.S.C", **only)
     if others:
         assert "error" not in client.ask("$JS.API.CONSUMER.CREATE.S.D", **consumer("D"))
-    client.ask("$JS.API.STREAM.UPDATE.S", **stream(retention="interest"))
     group = play.group_of("S")
     first = play.leader(group)
-
-    def settled() -> bool:
-        found = first.engine.meta.state.stream("A", "S")
-        return found is not None and found.group.settled
-
-    play.wait(settled, "three servers have the stream")
+    spread(play, "S")
+    play.wait(lambda: len(voters(first, group)) == 3, "three servers have the stream")
     client.ask("$JS.API.STREAM.LEADER.STEPDOWN.S")
     play.wait(lambda: play.maybe_leader(group) not in (None, first), "another server leads it")
     (ack,) = client.request("s.x", b"one")
@@ -46,3 +59,26 @@ def test_a_server_that_gets_a_stream_keeps_what_is_for_consumers_elsewhere(other
         client.publish(reply, b"+ACK")
         play.run(1)
     assert messages(play) == 1
+
+
+@pytest.mark.parametrize("retention", ["interest", "limits"])
+def test_consumers_have_the_replicas_of_a_stream_that_lets_go_of_what_was_consumed(
+    retention: str,
+) -> None:
+    """Also those that had one as their stream had one, or kept all: nothing would go while another
+    server leads the stream."""
+    play = ClusterPlay()
+    first = play["n1"]
+    made = stream(replicas=1 if retention == "interest" else 3, retention=retention)
+    for subject, body in (
+        ("STREAM.CREATE.S", made),
+        ("CONSUMER.CREATE.S.C", consumer(num_replicas=1)),
+        ("STREAM.UPDATE.S", stream(retention="interest")),
+    ):
+        (answer,) = first.request_all(f"$JS.API.{subject}", 1, **body)
+        assert "error" not in answer
+    found = play.leader().engine.meta.state.consumer("A", "S", "C")
+    assert found is not None and len(found.group.peers) == found.config.num_replicas == 3
+    play.wait(lambda: len(voters(first, found.group.name)) == 3, "three servers have it")
+    (answer,) = first.request_all("$JS.API.CONSUMER.CREATE.S.C", 1, **consumer(num_replicas=3))
+    assert "error" not in answer
