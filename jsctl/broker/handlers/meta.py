@@ -119,7 +119,7 @@ def _reassigned(view: View, made: StreamAssignment, peer: str, planned: Loads) -
     if replaced is None:
         group = placing.regrouped(view, made.group, rest)
         replaced = replace(made, group=group, request=None)
-    return [assign_stream(replaced), *placing.follow(view, replaced)]
+    return [assign_stream(replaced), *placing.follow(view, replaced, gone=peer)]
 
 
 def purge_account(view: View, _: ApiRequest, names: tuple[str, ...]) -> Decision:

@@ -17,7 +17,7 @@ from jsctl.broker.jetstream.meta.assignments import (
     Origin,
     StreamAssignment,
 )
-from jsctl.broker.jetstream.meta.entries import assign_consumer
+from jsctl.broker.jetstream.meta.entries import assign_consumer, remove_consumer
 from jsctl.broker.jetstream.meta.loads import Loads
 from jsctl.broker.jetstream.meta.placement import (
     NoPeers,
@@ -218,10 +218,14 @@ def without_peer(
     return (*kept, chosen[view.jitter(len(chosen))])
 
 
-def follow(view: View, stream: StreamAssignment) -> list[bytes]:
-    """Entries that bring a stream's consumers to its new peers."""
+def follow(view: View, stream: StreamAssignment, gone: str = "") -> list[bytes]:
+    """Entries that bring a stream's consumers to its new peers. What only the server `gone` has
+    nobody will hear of any more."""
     entries = []
     for consumer in view.meta.consumers(stream.account, stream.name).values():
+        if consumer.group.members == (gone,):
+            entries.append(_anew(view, stream, consumer))
+            continue
         peers, config = _consumer_peers(view, stream, consumer), consumer.config
         if config.num_replicas and stream.config.retention is not Retention.LIMITS:
             config = replace(config, num_replicas=len(peers))
@@ -231,6 +235,24 @@ def follow(view: View, stream: StreamAssignment) -> list[bytes]:
             made = replace(consumer, config=config, group=group, request=None)
             entries.append(assign_consumer(made))
     return entries
+
+
+def _anew(view: View, stream: StreamAssignment, consumer: ConsumerAssignment) -> bytes:
+    """A durable consumer begins anew on another server; who made another one makes it again."""
+    if not consumer.config.durable_name:
+        return remove_consumer(consumer.account, consumer.stream, consumer.name)
+    peers, old = _consumer_peers(view, stream, consumer), consumer.group
+    group = replace(
+        old,
+        name=f"{old.name.rpartition('-')[0]}-{view.new_name(8)}",
+        peers=peers,
+        former=(),
+        cluster=stream.group.cluster,
+        preferred=peers[0],
+        incarnations=incarnations(view.servers(), peers, old.storage),
+        founders=peers,
+    )
+    return assign_consumer(replace(consumer, group=group, request=None))
 
 
 def _consumer_peers(

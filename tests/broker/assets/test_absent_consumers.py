@@ -1,5 +1,7 @@
 """Consumers whose replica is on other servers than the one that leads their stream."""
 
+import json
+
 import pytest
 
 from jsctl.broker.jetstream.meta.entries import assign_stream
@@ -82,3 +84,40 @@ def test_consumers_have_the_replicas_of_a_stream_that_lets_go_of_what_was_consum
     play.wait(lambda: len(voters(first, found.group.name)) == 3, "three servers have it")
     (answer,) = first.request_all("$JS.API.CONSUMER.CREATE.S.C", 1, **consumer(num_replicas=3))
     assert "error" not in answer
+
+
+def test_consumers_whose_only_server_is_removed_begin_anew() -> None:
+    """Or are gone, where whoever made them makes others; their stream is free to go elsewhere."""
+    play = ClusterPlay(4)
+    asked, first = play["n1"], play["n1"].engine.meta.state
+    (answer,) = asked.request_all("$JS.API.STREAM.CREATE.S", 1, **stream())
+    for number in range(12):
+        name = f"C{number}"
+        body = consumer(name, num_replicas=1, inactive_threshold=10**12)
+        body["config"]["name"] = name
+        if not number % 2:
+            del body["config"]["durable_name"]
+        (answer,) = asked.request_all(f"$JS.API.CONSUMER.CREATE.S.{name}", 0.5, **body)
+        assert "error" not in answer
+    held: dict[str, list[set[str]]] = {one.peer: [set(), set()] for one in play}
+    for one in first.consumers("A", "S").values():
+        held[one.group.peers[0]][bool(one.config.durable_name)].add(one.name)
+    others = [one for one in play if one not in (asked, play.leader())]
+    gone = next(one for one in others if all(held[one.peer]))
+    passing, durable = held[gone.peer]
+    gone.halt()
+    play.run(3)
+    system = asked.connect("sys")
+    system.subscribe("answer")
+    system.publish("$JS.API.SERVER.REMOVE", json.dumps({"peer": gone.name}).encode(), "answer")
+    play.wait(lambda: bool(system.messages), "the server is removed")
+    assert (passing | durable) & first.consumers("A", "S").keys() == durable
+    for name in durable:
+        (answer,) = asked.request_all(f"$JS.API.CONSUMER.INFO.S.{name}", 3)
+        assert "error" not in answer
+
+    def settled() -> bool:
+        made = first.stream("A", "S")
+        return made is not None and made.group.settled
+
+    play.wait(settled, "the stream is where it is to be", 40)
