@@ -164,6 +164,21 @@ def test_operators_move_a_stream_off_a_server() -> None:
     assert rig.ask("ACCOUNT.STREAM.MOVE.A.S", {"server": name}) is None
 
 
+@pytest.mark.parametrize("servers", [4, 5])
+def test_a_cancelled_move_does_not_go_back_to_a_server_that_was_removed(servers: int) -> None:
+    rig = Rig(servers)
+    for at in range(servers):
+        rig.meta.apply(at, add_server(MetaServer(f"peer{at}", f"n{at}", 1, "C1")))
+    rig.meta.take_changes()
+    _create(rig)
+    gone = _stream(rig).group.peers[0]
+    rig.ask("ACCOUNT.STREAM.MOVE.A.S", {"server": f"n{gone[-1]}"}, system=True)
+    assert rig.ask("SERVER.REMOVE", {"peer": "", "peer_id": gone}, system=True)["success"]
+    assert "error" not in rig.ask("STREAM.CANCEL_MOVE.S")
+    peers = _stream(rig).group.peers
+    assert gone not in peers and len(set(peers)) == 3
+
+
 @pytest.mark.parametrize("request_name", ["REMOVE", "EVACUATE"])
 def test_peers_are_replaced(request_name: str) -> None:
     rig = Rig(4)
