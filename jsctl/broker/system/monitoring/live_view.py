@@ -12,6 +12,7 @@ from jsctl.broker.interest.links import GatewayLink
 from jsctl.broker.interest.targets import ROUTE_IDS_FROM, LeafLink, Subscription
 from jsctl.broker.linking.link_counts import LinkTraffic
 from jsctl.broker.sessions import listing
+from jsctl.broker.sessions.sessions import NOBODY
 from jsctl.broker.system.monitoring import connection_facts as facts
 from jsctl.broker.system.monitoring.health_facts import HealthReport
 from jsctl.broker.system.monitoring.jetstream_facts import JetStreamReport
@@ -52,12 +53,15 @@ class MonitorView:
         self.now_ns = 0
         self.settings: Settings
         self._http_requests: dict[str, int] = {}
+        self._conns: dict[int, int] | None = None
+        """Id of a client -> its connection; made when it is asked for."""
         self.look(0)
 
     def look(self, now_ns: int) -> "MonitorView":
         """See the server as it is now."""
         server, tallies = self._server, self._tallies
         self.now_ns = now_ns
+        self._conns = None
         self.settings = settings(
             server.options,
             server.identity,
@@ -176,10 +180,10 @@ class MonitorView:
             conn = cid - ROUTE_IDS_FROM
             links = [link for link in self._server.router.routes if link.conn == conn]
             return [facts.sub_detail(sub) for link in links for sub in listing.of_link(link)]
-        for session in self._server.sessions:
-            if session.client_id == cid:
-                return facts.client_subscriptions(session)
-        return ()
+        if self._conns is None:
+            self._conns = {one.client_id: one.conn for one in self._server.sessions}
+        found = self._server.sessions.get(self._conns.get(cid, NOBODY))
+        return () if found is None else facts.client_subscriptions(found)
 
     def routes(self) -> Sequence[RouteFacts]:
         """Registered route connections."""
@@ -250,16 +254,16 @@ class MonitorView:
         names = [account.name for account in self._server.accounts]
         return tuple(name for name in names if view.usage.enabled(name))
 
-    def _report(self) -> JetStreamReport | None:
+    def _report(self, accounts: tuple[str, ...] = ()) -> JetStreamReport | None:
         server = self._server
         view = server.jetstream
         if view is None or view.engine.cluster.removed:
             return None
-        return JetStreamReport(view.engine, view, server.options, self._jetstream_accounts())
+        return JetStreamReport(view.engine, view, server.options, accounts)
 
     def jetstream(self) -> JetStreamFacts | None:
         """None while JetStream is not enabled."""
-        report = self._report()
+        report = self._report(self._jetstream_accounts())
         return None if report is None else report.facts()
 
     def stream_info(self, account: str, stream: str) -> StreamInfo | None:

@@ -351,6 +351,9 @@ class ServerView(Protocol):
     def accounts(self) -> Sequence[AccountFacts]:
         """All accounts known here."""
 
+    def account(self, name: str) -> AccountFacts | None:
+        """One account, if it is known."""
+
     def account_subscriptions(self, account: str) -> Sequence[SubDetail]:
         """Local subscriptions of an account, internal ones included."""
 

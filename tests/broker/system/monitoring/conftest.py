@@ -186,6 +186,9 @@ class FakeView:
             AccountFacts("A", jetstream=True, clients=1, subscriptions=2, updated_ns=NOW),
         ]
 
+    def account(self, name: str) -> AccountFacts | None:
+        return next((one for one in self.accounts() if one.name == name), None)
+
     def account_subscriptions(self, account: str) -> Sequence[SubDetail]:
         return [sub for sub in self.subs if sub.account == account]
 
