@@ -103,3 +103,25 @@ def test_subscriptions_of_clients(play: NodePlay, monkeypatch: Patch) -> None:
     shown = [one["subscriptions_list"] for one in page["connections"]]
     assert shown == [[f"s.{number}"] for number in range(MANY)]
     assert len(looked) < 4 * MANY
+
+
+@pytest.mark.parametrize(
+    ("subject", "count"),
+    [
+        (b"s.7", 2),
+        (b"s.7 q", 1),
+        (b"s.*", MANY + 1),
+        (b"s.> q", 1),
+        (b"s..7", 0),
+        (b"t", 0),
+    ],
+)
+def test_subscribers(play: NodePlay, monkeypatch: Patch, subject: bytes, count: int) -> None:
+    """Any client may ask how many there are: nobody lists them for it."""
+    client = play.connect("a")
+    for number in range(MANY):
+        client.subscribe(f"s.{number}")
+    client.send(b"SUB s.* q 1000\r\n")
+    calls = counting(monkeypatch, connection_facts, "sub_detail")
+    assert client.request("$SYS.DEBUG.SUBSCRIBERS", subject) == [b"%d" % count]
+    assert not calls

@@ -240,6 +240,11 @@ class MonitorView:
         found = self._server.accounts.get(account)
         return [] if found is None else [facts.sub_detail(sub) for sub in listing.of_account(found)]
 
+    def reached(self, account: str, subject: str, queue: str) -> int:
+        """How many of these a subject reaches, in a queue group if one is named."""
+        found = self._server.accounts.get(account)
+        return 0 if found is None else listing.reached(found, subject.encode(), queue)
+
     def sublist_stats(self, account: str) -> SublistStats:
         """How an account's subscriptions are matched."""
         found = self._server.accounts.get(account)

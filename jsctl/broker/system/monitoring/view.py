@@ -357,6 +357,9 @@ class ServerView(Protocol):
     def account_subscriptions(self, account: str) -> Sequence[SubDetail]:
         """Local subscriptions of an account, internal ones included."""
 
+    def reached(self, account: str, subject: str, queue: str) -> int:
+        """How many of these a subject reaches, in a queue group if one is named."""
+
     def sublist_stats(self, account: str) -> SublistStats:
         """How an account's subscriptions are matched."""
 
