@@ -125,3 +125,15 @@ def test_subscribers(play: NodePlay, monkeypatch: Patch, subject: bytes, count: 
     calls = counting(monkeypatch, connection_facts, "sub_detail")
     assert client.request("$SYS.DEBUG.SUBSCRIBERS", subject) == [b"%d" % count]
     assert not calls
+
+
+def test_connections_of_an_account(play: NodePlay, monkeypatch: Patch) -> None:
+    """Its clients may ask for them, whatever others have."""
+    for _ in range(MANY):
+        play.hang_up(play.connect("sys"))
+        play.connect("sys")
+    client = play.connect("a")
+    calls = counting(monkeypatch, connection_facts, "conn_facts")
+    page = client.ask("$SYS.REQ.ACCOUNT.PING.CONNZ", state=2)["data"]
+    assert [one["name"] for one in page["connections"]] == ["test a"]
+    assert len(calls) == 1

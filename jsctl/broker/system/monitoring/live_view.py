@@ -12,6 +12,7 @@ from jsctl.broker.interest.links import GatewayLink
 from jsctl.broker.interest.targets import ROUTE_IDS_FROM, LeafLink, Subscription
 from jsctl.broker.linking.link_counts import LinkTraffic
 from jsctl.broker.sessions import listing
+from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.sessions.sessions import NOBODY
 from jsctl.broker.system.monitoring import connection_facts as facts
 from jsctl.broker.system.monitoring.health_facts import HealthReport
@@ -157,20 +158,25 @@ class MonitorView:
 
     # Connections
 
-    def connections(self) -> Sequence[ConnFacts]:
-        """Open client connections, of all accounts, and leaf nodes among them."""
-        found = [facts.conn_facts(session) for session in self._server.sessions]
+    def connections(self, account: str = "") -> Sequence[ConnFacts]:
+        """Open client connections, of all accounts unless one is named, and leaf nodes among
+        them."""
+        sessions = [one for one in self._server.sessions if _is_of(account, one)]
+        found = list(map(facts.conn_facts, sessions))
         leafs = self._server.leafs
         if leafs is not None:
-            found += map(leaf_facts.conn_facts, leafs.facts())
+            of_leafs = map(leaf_facts.conn_facts, leafs.facts())
+            found += [one for one in of_leafs if account in ("", one.account)]
         return found
 
-    def closed_connections(self) -> Sequence[ConnFacts]:
+    def closed_connections(self, account: str = "") -> Sequence[ConnFacts]:
         """The last closed ones, oldest first."""
-        found = [facts.conn_facts(one, closed=True) for one in self._server.sessions.closed]
+        sessions = [one for one in self._server.sessions.closed if _is_of(account, one)]
+        found = [facts.conn_facts(one, closed=True) for one in sessions]
         leafs = self._server.leafs
         if leafs is not None:
-            found += map(leaf_facts.conn_facts, leafs.connections.closed)
+            of_leafs = map(leaf_facts.conn_facts, leafs.connections.closed)
+            found += [one for one in of_leafs if account in ("", one.account)]
             found.sort(key=lambda one: one.stop_ns)
         return found
 
@@ -299,6 +305,10 @@ class MonitorView:
     def health(self) -> HealthFacts:
         """What health depends on."""
         return HealthReport(self._server.engine, self._tallies.failed).facts()
+
+
+def _is_of(account: str, session: ClientSession) -> bool:
+    return account in ("", session.account.name)
 
 
 def _known_servers(server: ServerParts) -> int:

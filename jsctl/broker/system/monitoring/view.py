@@ -330,11 +330,11 @@ class ServerView(Protocol):
     def http_requests(self) -> Mapping[str, int]:
         """How often each monitoring path was asked for."""
 
-    def connections(self) -> Sequence[ConnFacts]:
-        """Open client connections, of all accounts."""
+    def connections(self, account: str = "") -> Sequence[ConnFacts]:
+        """Open client connections, of all accounts unless one is named."""
 
-    def closed_connections(self) -> Sequence[ConnFacts]:
-        """The last closed ones."""
+    def closed_connections(self, account: str = "") -> Sequence[ConnFacts]:
+        """The last closed ones, likewise."""
 
     def subscriptions_of(self, cid: int) -> Sequence[SubDetail]:
         """Subscriptions of an open connection or route."""

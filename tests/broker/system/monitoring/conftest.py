@@ -160,11 +160,11 @@ class FakeView:
     def http_requests(self) -> Mapping[str, int]:
         return {"/varz": 1, "/": 1}
 
-    def connections(self) -> Sequence[ConnFacts]:
-        return self.conns
+    def connections(self, account: str = "") -> Sequence[ConnFacts]:
+        return [one for one in self.conns if account in ("", one.account)]
 
-    def closed_connections(self) -> Sequence[ConnFacts]:
-        return self.closed
+    def closed_connections(self, account: str = "") -> Sequence[ConnFacts]:
+        return [one for one in self.closed if account in ("", one.account)]
 
     def subscriptions_of(self, cid: int) -> Sequence[SubDetail]:
         return [sub for sub in self.subs if sub.cid == cid]
