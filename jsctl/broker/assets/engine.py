@@ -288,8 +288,7 @@ class Engine:
     def _follow(self) -> None:
         groups = self.groups
         if self.assets.waiting:
-            meta = self.meta.state
-            self.assets.retry(lambda account, stream: meta.consumers(account, stream).values())
+            self.assets.retry(self.meta.state.applied_consumers)
             self.reconfigurator.remove_unused()
         if groups.changes:
             changes, groups.changes = groups.changes, []

@@ -15,7 +15,13 @@ from jsctl.broker.handlers.decisions import (
 from jsctl.broker.handlers.stream_groups import candidates, require_cluster, without_peer
 from jsctl.broker.handlers.view import View
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
-from jsctl.broker.jetstream.meta.entries import assign_stream, remove_server, remove_stream
+from jsctl.broker.jetstream.meta.entries import (
+    AssetEntry,
+    assign_stream,
+    remove_server,
+    remove_stream,
+)
+from jsctl.broker.jetstream.meta.loads import Loads
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.dataclass import replace
 
@@ -37,10 +43,10 @@ def remove(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
     body = parsed(MetaServerRemoveRequest, request)
     peer = _server(view, body.peer, body.peer_id)
     _require_majority_without(view, peer)
-    entries = [remove_server(peer)]
+    entries, planned = [remove_server(peer)], view.meta.loads()
     for made in view.meta.assets():
         if isinstance(made, StreamAssignment) and peer in made.group.members:
-            entries += _reassigned(view, made, peer)
+            entries += _planned(view, planned, _reassigned(view, made, peer, planned))
     return RemoveMetaPeer(peer, entries, success("meta_server_remove"))
 
 
@@ -66,16 +72,17 @@ def evacuate(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
         raise api_error("JSBadRequestErr")
     body = parsed(MetaServerEvacuateRequest, request)
     peer = _server(view, body.peer, body.peer_id)
-    entries: list[bytes] = []
+    entries, planned = list[bytes](), view.meta.loads()
     for made in view.meta.assets():
         if not isinstance(made, StreamAssignment) or peer not in made.group.peers:
             continue
-        elsewhere = without_peer(view, made, peer)
+        elsewhere = without_peer(view, made, peer, planned)
         if elsewhere is None:
             raise api_error("JSPeerRemapErr")
         excluded = (*elsewhere.group.excluded, peer)
         elsewhere = replace(elsewhere, group=replace(elsewhere.group, excluded=excluded))
-        entries += [assign_stream(elsewhere), *placing.follow(view, elsewhere)]
+        some = [assign_stream(elsewhere), *placing.follow(view, elsewhere)]
+        entries += _planned(view, planned, some)
     return ProposeMeta(entries, success("meta_server_evacuate"))
 
 
@@ -88,7 +95,18 @@ def _server(view: View, name: str, peer_id: str) -> str:
     raise api_error("JSClusterServerNotMemberErr")
 
 
-def _reassigned(view: View, made: StreamAssignment, peer: str) -> list[bytes]:
+def _planned(view: View, planned: Loads, entries: list[bytes]) -> list[bytes]:
+    """These entries; what is placed next is placed beside what they assign."""
+    for entry in entries:
+        made = entry.made if isinstance(entry, AssetEntry) else None
+        if isinstance(made, StreamAssignment):
+            planned.change(view.meta.stream(made.account, made.name), made)
+        elif made is not None:
+            planned.change(view.meta.consumer(made.account, made.stream, made.name), made)
+    return entries
+
+
+def _reassigned(view: View, made: StreamAssignment, peer: str, planned: Loads) -> list[bytes]:
     """The stream without a server that is gone: elsewhere, or with fewer replicas for now.
 
     A stream whose only replica was there stays as it is, offline: nobody else has its data, and
@@ -97,11 +115,11 @@ def _reassigned(view: View, made: StreamAssignment, peer: str) -> list[bytes]:
     rest = tuple(one for one in made.group.peers if one != peer)
     if not rest:
         return []
-    replaced = without_peer(view, made, peer)
+    replaced = without_peer(view, made, peer, planned)
     if replaced is None:
         group = placing.regrouped(view, made.group, rest)
         replaced = replace(made, group=group, request=None)
-    return [assign_stream(replaced), *placing.follow(view, replaced)]
+    return [assign_stream(replaced), *placing.follow(view, replaced, gone=peer)]
 
 
 def purge_account(view: View, _: ApiRequest, names: tuple[str, ...]) -> Decision:

@@ -17,7 +17,8 @@ from jsctl.broker.jetstream.meta.assignments import (
     Origin,
     StreamAssignment,
 )
-from jsctl.broker.jetstream.meta.entries import assign_consumer
+from jsctl.broker.jetstream.meta.entries import assign_consumer, remove_consumer
+from jsctl.broker.jetstream.meta.loads import Loads
 from jsctl.broker.jetstream.meta.placement import (
     NoPeers,
     Placed,
@@ -31,9 +32,14 @@ from jsctl.broker.jetstream.meta.placement import (
 from jsctl.dataclass import replace
 
 
-def loaded_servers(view: View, without: StreamAssignment | None = None) -> list[ServerFacts]:
-    """Servers with the load that the meta state gives them, in-flight assets included."""
-    loads = view.meta.loads(without)
+def loaded_servers(
+    view: View, without: StreamAssignment | None = None, planned: Loads | None = None
+) -> list[ServerFacts]:
+    """Servers with the load that the meta state gives them, in-flight assets included, or with
+    what is `planned`. What the stream `without` reserves does not count."""
+    loads = (planned or view.meta.loads()).copy()
+    if without is not None:
+        loads.release(without)
     removed = {server.peer for server in view.meta.servers.values() if server.removed}
     return [
         replace(
@@ -212,16 +218,41 @@ def without_peer(
     return (*kept, chosen[view.jitter(len(chosen))])
 
 
-def follow(view: View, stream: StreamAssignment) -> list[bytes]:
-    """Entries that bring a stream's consumers to its new peers."""
+def follow(view: View, stream: StreamAssignment, gone: str = "") -> list[bytes]:
+    """Entries that bring a stream's consumers to its new peers. What only the server `gone` has
+    nobody will hear of any more."""
     entries = []
     for consumer in view.meta.consumers(stream.account, stream.name).values():
-        peers = _consumer_peers(view, stream, consumer)
-        if peers != consumer.group.peers:
+        if consumer.group.members == (gone,):
+            entries.append(_anew(view, stream, consumer))
+            continue
+        peers, config = _consumer_peers(view, stream, consumer), consumer.config
+        if config.num_replicas and stream.config.retention is not Retention.LIMITS:
+            config = replace(config, num_replicas=len(peers))
+        if peers != consumer.group.peers or config != consumer.config:
             group = replace(consumer.group, cluster=stream.group.cluster)
             group = regrouped(view, group, peers)
-            entries.append(assign_consumer(replace(consumer, group=group, request=None)))
+            made = replace(consumer, config=config, group=group, request=None)
+            entries.append(assign_consumer(made))
     return entries
+
+
+def _anew(view: View, stream: StreamAssignment, consumer: ConsumerAssignment) -> bytes:
+    """A durable consumer begins anew on another server; who made another one makes it again."""
+    if not consumer.config.durable_name:
+        return remove_consumer(consumer.account, consumer.stream, consumer.name)
+    peers, old = _consumer_peers(view, stream, consumer), consumer.group
+    group = replace(
+        old,
+        name=f"{old.name.rpartition('-')[0]}-{view.new_name(8)}",
+        peers=peers,
+        former=(),
+        cluster=stream.group.cluster,
+        preferred=peers[0],
+        incarnations=incarnations(view.servers(), peers, old.storage),
+        founders=peers,
+    )
+    return assign_consumer(replace(consumer, group=group, request=None))
 
 
 def _consumer_peers(
@@ -229,8 +260,9 @@ def _consumer_peers(
 ) -> tuple[str, ...]:
     target = stream.group.peers
     replicas = consumer.config.num_replicas
+    # What a stream that lets go of what was consumed keeps each of its servers has to know.
     bound = stream.config.retention is not Retention.LIMITS
-    inherits = replicas == 0 and (bound or bool(consumer.config.durable_name))
+    inherits = bound or (replicas == 0 and bool(consumer.config.durable_name))
     count = len(target) if inherits else min(replicas or 1, len(target))
     kept = tuple(peer for peer in consumer.group.peers if peer in target)
     if count == len(target):

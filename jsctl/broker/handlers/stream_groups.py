@@ -8,14 +8,21 @@ from jsctl.api.requests import (
     StreamEvacuatePeerRequest,
     StreamRemovePeerRequest,
 )
+from jsctl.api.stream import StreamConfig
 from jsctl.broker.handlers import placing
 from jsctl.broker.handlers.answers import is_empty, parsed, parsed_maybe, success
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta, Reply, StepDown
 from jsctl.broker.handlers.streams import existing
 from jsctl.broker.handlers.view import View
-from jsctl.broker.jetstream.meta.assignments import GroupAssignment, StreamAssignment
+from jsctl.broker.jetstream.meta.assignments import GroupAssignment, Origin, StreamAssignment
 from jsctl.broker.jetstream.meta.entries import assign_stream
-from jsctl.broker.jetstream.meta.placement import Placed, ServerFacts, choose_replacement
+from jsctl.broker.jetstream.meta.loads import Loads
+from jsctl.broker.jetstream.meta.placement import (
+    Placed,
+    ServerFacts,
+    choose_peers,
+    choose_replacement,
+)
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.dataclass import replace
 
@@ -109,10 +116,13 @@ def _replace_peer(
     return ProposeMeta(entries, success(kind))
 
 
-def without_peer(view: View, found: StreamAssignment, peer: str) -> StreamAssignment | None:
-    """The stream with another server in place of a peer; None if there is no other."""
+def without_peer(
+    view: View, found: StreamAssignment, peer: str, planned: Loads | None = None
+) -> StreamAssignment | None:
+    """The stream with another server in place of a peer; None if there is no other. `planned`:
+    what servers will have by then."""
     outcome = choose_replacement(
-        placing.loaded_servers(view, found),
+        placing.loaded_servers(view, found, planned),
         placing.wanted(view, found.config, found.group.cluster),
         view.jitter,
         peers=found.group.peers,
@@ -167,7 +177,25 @@ def _cancel(view: View, request: ApiRequest, account: str, name: str) -> Decisio
     if origin is None:
         raise api_error("JSStreamReconfigureNotInProgressErr")
     config = replace(found.config, num_replicas=origin.replicas, placement=origin.placement)
-    group = placing.regrouped(view, found.group, origin.peers)
+    group = placing.regrouped(view, found.group, _back(view, found, config, origin))
     group = replace(group, cluster=origin.cluster, moving=False)
     made = replace(found, config=config, group=group, request=request, revision=found.revision + 1)
     return ProposeMeta([assign_stream(made), *placing.follow(view, made)], None)
+
+
+def _back(
+    view: View, found: StreamAssignment, config: StreamConfig, origin: Origin
+) -> tuple[str, ...]:
+    """The peers that a stream has once a move is cancelled: servers that were removed meanwhile are
+    replaced, if there are others. Raises ApiError."""
+    removed = {one.peer for one in view.meta.servers.values() if one.removed}
+    kept = tuple([peer for peer in origin.peers if peer not in removed])
+    if kept == origin.peers:
+        return kept
+    asked = placing.wanted(view, config, origin.cluster)
+    servers = placing.loaded_servers(view, found)
+    outcome = choose_peers(servers, asked, view.jitter, existing=kept)
+    peers = outcome.peers if isinstance(outcome, Placed) else kept
+    if not peers:
+        raise api_error("JSPeerRemapErr")
+    return peers

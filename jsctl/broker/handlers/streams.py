@@ -138,7 +138,7 @@ def update(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
         group = placing.moved(view, old, config)
     made = replace(old, config=config, group=group, request=request, revision=old.revision + 1)
     entries = [assign_stream(made)]
-    if group != old.group:
+    if group != old.group or config.retention is not old.config.retention:
         entries += placing.follow(view, made)
     return ProposeMeta(entries, None)
 

@@ -198,7 +198,7 @@ class ApiService:
         group = self._placing.group_of(target, request)
         # What is not known here may have been made by a leader that this server has not heard.
         known = group != META_GROUP and group in self.engine.groups.by_name
-        if known and b".INFO." in request.subject:
+        if known and b".STREAM.INFO." in request.subject:
             self._decide(held)
         else:
             self.answer(request, self._placing.unavailable(request))

@@ -38,6 +38,8 @@ class Usage:
     elsewhere: dict[str, list[AccountUse]] = field(default_factory=dict)
     """Peer -> what it last told."""
     _accounts: dict[str, AccountOptions] = field(default_factory=dict)
+    _configured: bool = False
+    """The configuration says which accounts may use JetStream."""
     _sums: dict[str, tuple[int, int]] = field(default_factory=dict)
     _total: tuple[int, int] = (0, 0)
     _summed_due_ns: int = 0
@@ -51,6 +53,7 @@ class Usage:
         self._summed_due_ns = 0
         self._accounts = {account.name: account for account in self.options.accounts}
         self._accounts.setdefault("$G", AccountOptions(name="$G"))
+        self._configured = any(one.jetstream is not None for one in options.accounts)
 
     def count(self, account: str, *, error: bool) -> None:
         """One API request was answered."""
@@ -128,8 +131,7 @@ class Usage:
         account = self._accounts.get(name)
         if account is None or not self.options.jetstream.enabled:
             return False
-        configured = any(one.jetstream is not None for one in self.options.accounts)
-        return account.jetstream is not None or (name == "$G" and not configured)
+        return account.jetstream is not None or (name == "$G" and not self._configured)
 
     def account(self, name: str) -> AccountQuota | None:
         """Limits of an account; None for one that is not known."""

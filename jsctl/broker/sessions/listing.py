@@ -7,6 +7,8 @@ from jsctl.broker.interest.kinds import Served
 from jsctl.broker.interest.outbound import Outbound
 from jsctl.broker.interest.targets import LeafLink, RouteLink, Subscription
 from jsctl.broker.sessions.session import ClientSession
+from jsctl.broker.subject.matching import subset
+from jsctl.broker.subject.validity import has_wildcard, is_valid_literal
 from jsctl.dataclass import dataclass
 
 
@@ -41,11 +43,15 @@ class SublistFacts:
         return self.hits / self.matches if self.matches else 0.0
 
 
+def _served(listed: Subscription) -> Subscription:
+    """The subscription that a shadow in another account is of."""
+    target = listed.target
+    return target.sub if target.served is Served.SHADOW else listed
+
+
 def _facts(listed: Subscription) -> SubscriptionFacts:
-    sub = listed
+    sub = _served(listed)
     target = sub.target
-    if target.served is Served.SHADOW:
-        sub, target = target.sub, target.sub.target
     return SubscriptionFacts(
         listed.account.name,
         listed.subject.decode(errors="replace"),
@@ -79,6 +85,18 @@ def of_account(account: Account) -> Iterator[SubscriptionFacts]:
     for sub in account.sublist:
         if sub.target.served is not Served.ONCE:
             yield _facts(sub)
+
+
+def reached(account: Account, subject: bytes, queue: str) -> int:
+    """How many of these a subject reaches, in a queue group if one is named; of one with wildcards,
+    how many hear nothing else. Any client may ask: none is listed for it."""
+    found: Iterable[Subscription] = ()
+    if has_wildcard(subject):
+        found = [sub for sub in account.sublist if subset(sub.subject, subject)]
+    elif is_valid_literal(subject):
+        found = account.sublist.matching(subject)
+    here = [sub for sub in found if sub.target.served is not Served.ONCE]
+    return sum([not queue or _served(sub).queue.decode(errors="replace") == queue for sub in here])
 
 
 def sublists(accounts: Iterable[Account]) -> SublistFacts:

@@ -229,6 +229,12 @@ class Sublist(Generic[T, M]):
         self.cache_hits += len(found)
         return found
 
+    def matching(self, subject: bytes) -> list[T]:
+        """The subscriptions that a literal subject matches, for who counts them."""
+        plain, groups = list[T](), dict[bytes, list[T]]()
+        self._collect(subject.split(b"."), plain, groups)
+        return plain + [one for members in groups.values() for one in members]
+
     def _collect(self, tokens: list[bytes], plain: list[T], groups: dict[bytes, list[T]]) -> int:
         """Gather what matches. A branch is put off while the one of `*` is followed.
 

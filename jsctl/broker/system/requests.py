@@ -21,8 +21,6 @@ from jsctl.api.server import EventFilterOptions, KickClientReq, ServerInfo
 from jsctl.api.strict import kind_of
 from jsctl.api.times import format_time
 from jsctl.broker.protocol import headers as header_block
-from jsctl.broker.subject.matching import matches, subset
-from jsctl.broker.subject.validity import has_wildcard
 from jsctl.broker.system.encodings import compressed
 from jsctl.broker.system.monitoring.accounts import account_detail, accstatz
 from jsctl.broker.system.monitoring.connections import connz, leafz, subsz
@@ -244,7 +242,7 @@ class SysServices:
         stats = accstatz(view, AccountStatzOptions(accounts=(account,))).account_statz
         if not stats:
             return None
-        return SysReply(str(_interested(view, account, subject, queue)).encode())
+        return SysReply(str(view.reached(account, subject, queue)).encode())
 
     def _subscribers(self, view: ServerView, account: str, payload: bytes) -> Outcome:
         """Number of local subscriptions, for `subject` or `subject queue`."""
@@ -252,7 +250,7 @@ class SysServices:
         if not words:
             return SysReply(b"0")
         queue = words[1] if len(words) > 1 else ""
-        return SysReply(str(_interested(view, account, words[0], queue)).encode())
+        return SysReply(str(view.reached(account, words[0], queue)).encode())
 
     # ---- the common shape of answers
 
@@ -369,18 +367,6 @@ def _filtered(view: ServerView, wanted: EventFilterOptions) -> bool:
     if any(tag.lower() not in settings.tags for tag in wanted.tags):
         return True
     return bool(wanted.domain) and wanted.domain != settings.domain
-
-
-def _interested(view: ServerView, account: str, subject: str, queue: str) -> int:
-    wanted = subject.encode()
-    wild = has_wildcard(wanted)
-    count = 0
-    for sub in view.account_subscriptions(account):
-        pattern = sub.subject.encode()
-        met = subset(pattern, wanted) if wild else matches(wanted, pattern)
-        if met and queue in ("", sub.qgroup):
-            count += 1
-    return count
 
 
 def _compressed(body: bytes, headers: bytes) -> SysReply:

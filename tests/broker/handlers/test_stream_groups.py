@@ -164,6 +164,21 @@ def test_operators_move_a_stream_off_a_server() -> None:
     assert rig.ask("ACCOUNT.STREAM.MOVE.A.S", {"server": name}) is None
 
 
+@pytest.mark.parametrize("servers", [4, 5])
+def test_a_cancelled_move_does_not_go_back_to_a_server_that_was_removed(servers: int) -> None:
+    rig = Rig(servers)
+    for at in range(servers):
+        rig.meta.apply(at, add_server(MetaServer(f"peer{at}", f"n{at}", 1, "C1")))
+    rig.meta.take_changes()
+    _create(rig)
+    gone = _stream(rig).group.peers[0]
+    rig.ask("ACCOUNT.STREAM.MOVE.A.S", {"server": f"n{gone[-1]}"}, system=True)
+    assert rig.ask("SERVER.REMOVE", {"peer": "", "peer_id": gone}, system=True)["success"]
+    assert "error" not in rig.ask("STREAM.CANCEL_MOVE.S")
+    peers = _stream(rig).group.peers
+    assert gone not in peers and len(set(peers)) == 3
+
+
 @pytest.mark.parametrize("request_name", ["REMOVE", "EVACUATE"])
 def test_peers_are_replaced(request_name: str) -> None:
     rig = Rig(4)
@@ -240,6 +255,29 @@ def test_a_server_is_evacuated_if_all_finds_room() -> None:
     small = Rig(3)
     _create(small)
     assert _error(small.ask("SERVER.EVACUATE", {"peer": "n1"}, system=True))[0] == 10075
+
+
+@pytest.mark.parametrize("what", ["EVACUATE", "REMOVE"])
+def test_streams_of_a_server_find_room_beside_each_other(what: str) -> None:
+    """Each of two servers has room for one of them."""
+    rig = Rig(5)
+    for at in range(5):
+        rig.meta.apply(at, add_server(MetaServer(f"peer{at}", f"n{at}", 1, "C1")))
+    rig.meta.take_changes()
+    full, rig.facts = (
+        rig.facts,
+        [*rig.facts[:3], *(replace(one, jetstream=False) for one in rig.facts[3:])],
+    )
+    for name in "STU":
+        _create(rig, name=name, subjects=[name], max_bytes=100)
+    rig.facts = [*full[:3], *(replace(one, store_max=150) for one in full[3:])]
+    answer = rig.ask(f"SERVER.{what}", {"peer": "n1"}, system=True)
+    held = [peer for made in rig.meta.streams("A").values() for peer in made.group.peers]
+    if what == "EVACUATE":
+        assert _error(answer)[0] == 10075, "there is no room for the third"
+    else:
+        assert answer["success"] is True
+        assert [held.count("peer3"), held.count("peer4")] == [1, 1]
 
 
 def test_many_streams_are_spread() -> None:

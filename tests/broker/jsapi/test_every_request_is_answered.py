@@ -9,7 +9,7 @@ from jsctl.broker.options import SECOND_NS
 from jsctl.broker.peers.liveness import DOWN_AFTER_NS
 from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.node_play import PlayClient
-from tests.support.stream_requests import stream
+from tests.support.stream_requests import consumer, stream
 
 CHECK = "$JS.API.STREAM.CHECK.S"
 
@@ -151,3 +151,19 @@ def test_whose_servers_are_all_gone_is_offline(cluster: ClusterPlay) -> None:
     cluster.run(5)
     found = {to: json.loads(payload)["error"]["err_code"] for to, _, payload in client.messages}
     assert found == {"in.0": 10118, "in.1": 10118, "in.2": 10119}
+
+
+def test_a_consumer_without_a_leader_is_told_of_wherever_its_replicas_are(
+    cluster: ClusterPlay,
+) -> None:
+    (answer,) = cluster["n1"].request_all("$JS.API.CONSUMER.CREATE.S.C", 1, **consumer())
+    assert "error" not in answer
+    left = cluster.leader()
+    for one in cluster:
+        if one is not left:
+            one.halt()
+    cluster.run(5)
+    (answer,) = left.request_all("$JS.API.CONSUMER.INFO.S.C", 3)
+    assert answer["error"]["err_code"] == 10008
+    (answer,) = left.request_all("$JS.API.STREAM.INFO.S", 3)
+    assert "error" not in answer, "it tells what it has"

@@ -13,7 +13,7 @@ from jsctl.broker.assets.meta.group_file import META_DIRECTORY, META_GROUP
 from jsctl.broker.assets.replicas.facts import MetaChanged
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.assets.replicas.replica_files import ReplicaFiles
-from jsctl.broker.jetstream.meta.state import Meta
+from jsctl.broker.jetstream.meta.state import ChangeKind, Meta, MetaChange
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.types import Entry
 from jsctl.broker.replication.group import GroupKind, RaftGroup, SyncJob, Waiter
@@ -69,7 +69,7 @@ class MetaReplica:
         context = self.context
         context.replaying = self._newest <= self._history
         for change in self.meta.take_changes():
-            self.assets.follow(change)
+            self._follow(change)
             context.facts.append(MetaChanged(change, self.leading))
             before, after = change.before, change.after
             if before and (after is None or after.group.name != before.group.name):
@@ -81,6 +81,19 @@ class MetaReplica:
                 elif self.cluster.is_life_of(server):
                     # It lives on and leads nothing any more: who sleeps in trust of it wakes up.
                     context.groups.peer_down(server.peer)
+
+    def _follow(self, change: MetaChange) -> None:
+        """A stream that is new on this server may have consumers whose assignments say nothing of
+        it: it has to keep what is for them."""
+        streams, key = self.assets.streams, (change.account, change.stream)
+        before = streams.get(key)
+        self.assets.follow(change)
+        now = streams.get(key)
+        if not change.consumer and now is not None and now is not before:
+            for made in self.meta.applied_consumers(*key):
+                if self.context.me not in made.group.members:
+                    kind, name = ChangeKind.UPDATED, made.name
+                    self.assets.follow(MetaChange(kind, *key, name, before=made, after=made))
 
     def founded(self) -> bool:
         """An empty meta state needs nothing; what it promises rests on this log alone."""

@@ -324,11 +324,14 @@ class Audits:
         """Answer one question, and go on with what waits."""
         if self._asked and now_ns >= self._next_ns:
             self._answer_next(now_ns)
+        over = [place for place, audit in self.audits.items() if audit.replica.group.gone]
+        for place in over:
+            del self.audits[place]
         for audit in self.audits.values():
             for side in audit.replicas.values():
                 if side.state is not AuditState.COMPARING or side.searching:
                     continue
-                if audit.replica.leading is None or audit.replica.group.gone:
+                if audit.replica.leading is None:
                     side.state = AuditState.UNANSWERED
                 elif side.held is not None:
                     self._judge(audit, side)

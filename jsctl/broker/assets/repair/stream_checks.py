@@ -200,23 +200,30 @@ class StreamChecks:
                 if report.done or local.replica.group.gone:
                     del self._local[name]
                 self._send(local.asker, report)
+            # Nobody keeps the messages of a stream that is deleted.
+            over = [name for name, one in self.checkups.items() if one.replica.group.gone]
+            for name in over:
+                del self.checkups[name]
             for checkup in self.checkups.values():
                 # A server is read for one asker: the next leader's check would never end.
                 if not checkup.is_done and checkup.replica.leading is not None:
                     self._ask(checkup)
         if now_ns >= self._compare_ns:
             self._compare_ns = now_ns + COMPARE_NS
+            told, self._compared = self._compared, {}
             for replica in self._streams.values():
-                self._tell_digests(replica)
+                name = replica.group.name
+                self._compared[name] = self._tell_digests(replica, told.get(name, 0))
 
-    def _tell_digests(self, replica: StreamReplica) -> None:
+    def _tell_digests(self, replica: StreamReplica, known: int) -> int:
+        """Unless that is `known`, told behind an entry: behind which one it is now."""
         group = replica.group
         leader, applied = group.leader, group.raft.applied
-        if not leader or leader == self._context.me or self._compared.get(group.name) == applied:
-            return
-        self._compared[group.name] = applied
+        if not leader or leader == self._context.me or known == applied:
+            return known
         told = [(index, encoded(digest)) for index, digest in replica.digests()]
         self._send(leader, ReplicaReport(group.key, 0, False, 0, 0, 0, 0, [], [], told))
+        return applied
 
     def _send(self, peer: str, report: ReplicaReport) -> None:
         if peer == self._context.me:

@@ -246,11 +246,11 @@ class Inbound:
 
     def _due(self) -> Iterator[int]:
         for line in self._lines.values():
-            yield (
-                line.upstream.next_due_ns()
-                if line.search is None
-                else self.context.now_ns + FULL_NS
-            )
+            due_ns = line.upstream.next_due_ns()
+            if line.search is not None:
+                due_ns = self.context.now_ns + FULL_NS
+            if due_ns is not None:
+                yield due_ns
             if line.retry_ns:
                 yield line.retry_ns
 

@@ -214,8 +214,9 @@ class LeadingStream:
         """When there is something to do even if nothing happens."""
         if self._unsure:
             return self._context.now_ns + REFUSED_NS
-        due_ns = self._retry_ns or self.admission.next_due_ns()
-        return earliest(due_ns, self.inbound.next_due_ns())
+        if self._retry_ns:
+            return self._retry_ns  # Nothing comes of anything else before.
+        return earliest(self.admission.next_due_ns(), self.inbound.next_due_ns())
 
     def _propose(self, admitted: Admitted) -> bool:
         """Whether the log took it."""

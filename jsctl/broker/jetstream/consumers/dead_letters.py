@@ -7,7 +7,7 @@ that the letter is stored, now or before, the log says so, and the message count
 So it makes no difference how often, and by whom, a letter is sent.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.errors import api_error
@@ -62,7 +62,7 @@ class LetterBox:
         progress, store, wanted = delivery.progress, delivery.store, consumer.dead_letters_to
         dead = progress.state.dead
         over = {seq for seq in map(_stored_one, answers) if seq in dead}
-        self._sent = {seq: at for seq, at in self._sent.items() if seq in dead}
+        self._sent = {seq: at for seq, at in self._sent.items() if wanted and seq in dead}
         letters: list[Item] = []
         for seq in self._due(consumer.state.dead, dead, now_ns) if wanted else ():
             try:
@@ -80,14 +80,16 @@ class LetterBox:
 
     def _due(
         self, committed: dict[int, Death], dead: dict[int, Death], now_ns: int
-    ) -> Iterator[int]:
-        room = SENT_MAX - sum(at + RETRY_NS > now_ns for at in self._sent.values())
-        for seq in committed:
-            if room <= 0:
-                return
-            if seq in dead and self._sent.get(seq, -RETRY_NS) + RETRY_NS <= now_ns:
-                room -= 1
-                yield seq
+    ) -> Sequence[int]:
+        sent = self._sent
+        room = SENT_MAX - sum(at + RETRY_NS > now_ns for at in sent.values())
+        if room <= 0:
+            return ()
+        due = [seq for seq in committed if seq in dead and sent.get(seq, 0) + RETRY_NS <= now_ns]
+        if len(due) > room:
+            # Those that nobody takes do not keep others from being sent.
+            due.sort(key=lambda seq: sent.get(seq, 0))
+        return due[:room]
 
     def next_due_ns(self, dead: dict[int, Death]) -> int | None:
         """When the next letter is sent again, if no answer comes."""

@@ -196,6 +196,10 @@ class Meta:
                 found[name] = made
         return dict(sorted(found.items()))
 
+    def applied_consumers(self, account: str, stream: str) -> list[ConsumerAssignment]:
+        """Those of a stream as decided, without what is in flight."""
+        return list(self._state.consumers.get((account, stream), {}).values())
+
     def consumer_count(self, account: str, stream: str) -> int:
         """How many consumers a stream has."""
         if self.stream(account, stream) is None:

@@ -172,11 +172,11 @@ class Firing:
     def _scan(self, schedules: Schedules, sequencer: Sequencer, made: Admitted) -> None:
         """Look at some messages for schedules that are not known."""
         store = self._stream.store
-        first = max(schedules.scan, store.first_seq)
-        last = min(first + SCAN_MESSAGES - 1, store.last_seq)
-        found = Schedules(scan=last + 1 if last < store.last_seq else 0)
-        for seq in range(first, last + 1):
-            record = self._load(seq) if store.is_live(seq) else None
+        seqs = store.live_seqs(schedules.scan, store.last_seq, SCAN_MESSAGES)
+        more = len(seqs) == SCAN_MESSAGES and seqs[-1] < store.last_seq
+        found = Schedules(scan=seqs[-1] + 1 if more else 0)
+        for seq in seqs:
+            record = self._load(seq)
             if not isinstance(record, Record) or known.SCHEDULE not in record.headers:
                 continue
             due = self._rules.next_due(known.nats_fields(record.headers), record.time_ns)
@@ -188,9 +188,10 @@ class Firing:
 def _make(one: ScheduledMessage, fields: dict[bytes, bytes], content: Record, due: Due) -> Made:
     headers = b""
     if content.headers:
-        first, *lines = content.headers.split(b"\r\n")[:-2]
+        # Publishers may send anything: it need not end as a block does.
+        first, *lines = content.headers.split(b"\r\n")
         dropped = tuple([name + b":" for name in _DROPPED])
-        kept = [line for line in lines if not line.startswith((*_STRIPPED, *dropped))]
+        kept = [line for line in lines[:-2] if not line.startswith((*_STRIPPED, *dropped))]
         headers = b"\r\n".join([first, *kept, b"", b""])
     headers = blocks.append(headers, known.SCHEDULER, one.subject)
     following = due.text.encode() if due.repeats else known.NEXT_PURGE

@@ -5,6 +5,7 @@ is part of the header of each message that was sourced, so that it says which so
 """
 
 import hashlib
+import re
 from collections.abc import Sequence
 
 from jsctl.api.stream import StreamSource
@@ -17,6 +18,8 @@ _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _ALL = ">"
 _FILTERS_BETWEEN = "\f"
 _ACK = b"$JS.ACK."
+_SPACES = re.compile(r"[\t\n\f\r ]+")
+"""Destinations have them only within functions, where they say nothing."""
 
 
 def short_hash(text: str) -> str:
@@ -44,8 +47,13 @@ def index_name(source: StreamSource) -> str:
     taken, stored = source.filter_subject or _ALL, _ALL
     if source.subject_transforms:
         taken = _FILTERS_BETWEEN.join([one.src or _ALL for one in source.subject_transforms])
-        stored = _FILTERS_BETWEEN.join([one.dest or _ALL for one in source.subject_transforms])
+        stored = _FILTERS_BETWEEN.join([_named(one.dest) for one in source.subject_transforms])
     return f"{name} {taken} {stored}"
+
+
+def _named(destination: str) -> str:
+    """A destination as one word of a name, and of a header."""
+    return _SPACES.sub("", destination) or _ALL
 
 
 def durable_key(source: StreamSource) -> str:

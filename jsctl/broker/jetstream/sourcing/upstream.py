@@ -106,10 +106,13 @@ class Upstream:
         """Whether nothing came of the last request, in all the time that it had."""
         return self.error is _SILENCE
 
+    @property
+    def _has_room(self) -> bool:
+        return self.queue_bytes <= QUEUE_BYTES_MAX // 2
+
     def wants_to_ask(self, now_ns: int) -> bool:
         """Whether it is time for a request."""
-        room = self.queue_bytes <= QUEUE_BYTES_MAX // 2
-        return self.phase is Phase.TIME and now_ns >= self._due_ns and room
+        return self.phase is Phase.TIME and now_ns >= self._due_ns and self._has_room
 
     def ask(self, start: Start, deliver: bytes, nonce: str, now_ns: int) -> Request:
         """The request; its answer goes to `answered`. `start` counts if nothing ever came."""
@@ -171,11 +174,13 @@ class Upstream:
         elif self.phase is Phase.MESSAGES and now_ns - self.heard_ns > SILENT_NS:
             self._retry(now_ns)
 
-    def next_due_ns(self) -> int:
-        """When `tick` or `wants_to_ask` has something to say."""
+    def next_due_ns(self) -> int | None:
+        """When `tick` or `wants_to_ask` has something to say; None as long as what came has to be
+        taken first."""
         if self.phase is Phase.MESSAGES:
             return self.heard_ns + SILENT_NS + 1
-        return self._due_ns
+        waits = self.phase is Phase.TIME and not self._has_room
+        return None if waits else self._due_ns
 
     # What comes in.
 
@@ -252,9 +257,14 @@ class Upstream:
         made: list[tuple[bytes, bytes]] = []
         while self._owed:
             reply, number, (seq, identity) = self._owed[0]
-            if identity == durable.identity and seq > durable.seq:
+            if seq and (seq > durable.seq or _are_others(identity, durable.identity)):
                 break
             self._owed.popleft()
             told = ((b"Nats-Last-Consumer", b"%d" % number), (b"Nats-Last-Stream", b"%d" % seq))
             made.append((reply, blocks.build(told)))
         return made
+
+
+def _are_others(identity: str, known: str) -> bool:
+    """Whether two identities are those of different streams; not every origin tells its own."""
+    return bool(identity and known) and identity != known

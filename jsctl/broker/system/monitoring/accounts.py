@@ -1,5 +1,7 @@
 """`/accountz`, `/accstatz` and the account services of `$SYS.REQ.ACCOUNT`."""
 
+from collections.abc import Iterable
+
 from jsctl.api.fields import Json
 from jsctl.api.monitoring.accountz import (
     AccountDetailz,
@@ -38,7 +40,7 @@ def accountz(view: ServerView, options: AccountzOptions) -> Accountz:
 
 def account_detail(view: ServerView, name: str) -> AccountDetailz:
     """All about one account. Raises Refused when it is not known."""
-    account = next((one for one in view.accounts() if one.name == name), None)
+    account = view.account(name)
     if account is None:
         raise Refused(f"Account {name} does not exist")
     system = name == view.settings.system_account
@@ -65,17 +67,23 @@ def account_detail(view: ServerView, name: str) -> AccountDetailz:
 
 def accstatz(view: ServerView, options: AccountStatzOptions) -> AccountStatz:
     """Connections and traffic by account; unused accounts only on request."""
-    wanted = set(options.accounts)
     return AccountStatz(
         server_id=view.settings.server_id,
         now=format_time(view.now_ns),
         account_statz=tuple(
             account_stat(account)
-            for account in view.accounts()
-            if (not wanted or account.name in wanted)
-            and (options.include_unused or account.clients or account.leafs)
+            for account in _asked_for(view, set(options.accounts))
+            if options.include_unused or account.clients or account.leafs
         ),
     )
+
+
+def _asked_for(view: ServerView, names: set[str]) -> Iterable[AccountFacts]:
+    """The accounts with these names; all if there are none. Other servers ask for one at a time,
+    and for each that there is."""
+    if len(names) == 1:
+        return filter(None, map(view.account, names))
+    return [account for account in view.accounts() if not names or account.name in names]
 
 
 def account_stat(account: AccountFacts) -> AccountStat:

@@ -85,11 +85,9 @@ def connz(view: ServerView, options: ConnzOptions) -> Connz:
 def _of_state(view: ServerView, options: ConnzOptions) -> list[ConnFacts]:
     conns: list[ConnFacts] = []
     if options.state in (OPEN, ALL):
-        conns.extend(view.connections())
+        conns.extend(view.connections(options.acc))
     if options.state in (CLOSED, ALL):
-        conns.extend(view.closed_connections())
-    if options.acc:
-        conns = [conn for conn in conns if conn.account == options.acc]
+        conns.extend(view.closed_connections(options.acc))
     return conns
 
 

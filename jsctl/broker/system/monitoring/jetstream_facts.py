@@ -91,7 +91,7 @@ class JetStreamReport:
             config=config(self.options),
             limits=limits(self.options),
             stats=self._stats(),
-            accounts=[self._account(name) for name in self.accounts],
+            accounts=self._accounts(),
             meta=self._meta() if told else None,
             leads_meta=not clustered or (founded and self.engine.meta.group.leading),
             scrub=scrub(self.engine),
@@ -133,10 +133,14 @@ class JetStreamReport:
             reserved[not replica.volatile] += max(replica.stream.config.max_bytes, 0)
         return reserved[0], reserved[1]
 
-    def _account(self, name: str) -> JsAccountFacts:
-        replicas = [
-            replica for replica in self.engine.assets.streams.values() if replica.key[0] == name
-        ]
+    def _accounts(self) -> list[JsAccountFacts]:
+        replicas: dict[str, list[StreamReplica]] = {name: [] for name in self.accounts}
+        for (account, _), replica in self.engine.assets.streams.items():
+            if account in replicas:
+                replicas[account].append(replica)
+        return [self._account(name, some) for name, some in replicas.items()]
+
+    def _account(self, name: str, replicas: list[StreamReplica]) -> JsAccountFacts:
         memory, store = self._used(replicas)
         known = self.view.account(name)
         counts = self.view.usage.counts.get(name)

@@ -12,6 +12,8 @@ from jsctl.broker.interest.links import GatewayLink
 from jsctl.broker.interest.targets import ROUTE_IDS_FROM, LeafLink, Subscription
 from jsctl.broker.linking.link_counts import LinkTraffic
 from jsctl.broker.sessions import listing
+from jsctl.broker.sessions.session import ClientSession
+from jsctl.broker.sessions.sessions import NOBODY
 from jsctl.broker.system.monitoring import connection_facts as facts
 from jsctl.broker.system.monitoring.health_facts import HealthReport
 from jsctl.broker.system.monitoring.jetstream_facts import JetStreamReport
@@ -52,12 +54,15 @@ class MonitorView:
         self.now_ns = 0
         self.settings: Settings
         self._http_requests: dict[str, int] = {}
+        self._conns: dict[int, int] | None = None
+        """Id of a client -> its connection; made when it is asked for."""
         self.look(0)
 
     def look(self, now_ns: int) -> "MonitorView":
         """See the server as it is now."""
         server, tallies = self._server, self._tallies
         self.now_ns = now_ns
+        self._conns = None
         self.settings = settings(
             server.options,
             server.identity,
@@ -153,20 +158,25 @@ class MonitorView:
 
     # Connections
 
-    def connections(self) -> Sequence[ConnFacts]:
-        """Open client connections, of all accounts, and leaf nodes among them."""
-        found = [facts.conn_facts(session) for session in self._server.sessions]
+    def connections(self, account: str = "") -> Sequence[ConnFacts]:
+        """Open client connections, of all accounts unless one is named, and leaf nodes among
+        them."""
+        sessions = [one for one in self._server.sessions if _is_of(account, one)]
+        found = list(map(facts.conn_facts, sessions))
         leafs = self._server.leafs
         if leafs is not None:
-            found += map(leaf_facts.conn_facts, leafs.facts())
+            of_leafs = map(leaf_facts.conn_facts, leafs.facts())
+            found += [one for one in of_leafs if account in ("", one.account)]
         return found
 
-    def closed_connections(self) -> Sequence[ConnFacts]:
+    def closed_connections(self, account: str = "") -> Sequence[ConnFacts]:
         """The last closed ones, oldest first."""
-        found = [facts.conn_facts(one, closed=True) for one in self._server.sessions.closed]
+        sessions = [one for one in self._server.sessions.closed if _is_of(account, one)]
+        found = [facts.conn_facts(one, closed=True) for one in sessions]
         leafs = self._server.leafs
         if leafs is not None:
-            found += map(leaf_facts.conn_facts, leafs.connections.closed)
+            of_leafs = map(leaf_facts.conn_facts, leafs.connections.closed)
+            found += [one for one in of_leafs if account in ("", one.account)]
             found.sort(key=lambda one: one.stop_ns)
         return found
 
@@ -176,10 +186,10 @@ class MonitorView:
             conn = cid - ROUTE_IDS_FROM
             links = [link for link in self._server.router.routes if link.conn == conn]
             return [facts.sub_detail(sub) for link in links for sub in listing.of_link(link)]
-        for session in self._server.sessions:
-            if session.client_id == cid:
-                return facts.client_subscriptions(session)
-        return ()
+        if self._conns is None:
+            self._conns = {one.client_id: one.conn for one in self._server.sessions}
+        found = self._server.sessions.get(self._conns.get(cid, NOBODY))
+        return () if found is None else facts.client_subscriptions(found)
 
     def routes(self) -> Sequence[RouteFacts]:
         """Registered route connections."""
@@ -236,6 +246,11 @@ class MonitorView:
         found = self._server.accounts.get(account)
         return [] if found is None else [facts.sub_detail(sub) for sub in listing.of_account(found)]
 
+    def reached(self, account: str, subject: str, queue: str) -> int:
+        """How many of these a subject reaches, in a queue group if one is named."""
+        found = self._server.accounts.get(account)
+        return 0 if found is None else listing.reached(found, subject.encode(), queue)
+
     def sublist_stats(self, account: str) -> SublistStats:
         """How an account's subscriptions are matched."""
         found = self._server.accounts.get(account)
@@ -250,16 +265,16 @@ class MonitorView:
         names = [account.name for account in self._server.accounts]
         return tuple(name for name in names if view.usage.enabled(name))
 
-    def _report(self) -> JetStreamReport | None:
+    def _report(self, accounts: tuple[str, ...] = ()) -> JetStreamReport | None:
         server = self._server
         view = server.jetstream
         if view is None or view.engine.cluster.removed:
             return None
-        return JetStreamReport(view.engine, view, server.options, self._jetstream_accounts())
+        return JetStreamReport(view.engine, view, server.options, accounts)
 
     def jetstream(self) -> JetStreamFacts | None:
         """None while JetStream is not enabled."""
-        report = self._report()
+        report = self._report(self._jetstream_accounts())
         return None if report is None else report.facts()
 
     def stream_info(self, account: str, stream: str) -> StreamInfo | None:
@@ -290,6 +305,10 @@ class MonitorView:
     def health(self) -> HealthFacts:
         """What health depends on."""
         return HealthReport(self._server.engine, self._tallies.failed).facts()
+
+
+def _is_of(account: str, session: ClientSession) -> bool:
+    return account in ("", session.account.name)
 
 
 def _known_servers(server: ServerParts) -> int:

@@ -330,11 +330,11 @@ class ServerView(Protocol):
     def http_requests(self) -> Mapping[str, int]:
         """How often each monitoring path was asked for."""
 
-    def connections(self) -> Sequence[ConnFacts]:
-        """Open client connections, of all accounts."""
+    def connections(self, account: str = "") -> Sequence[ConnFacts]:
+        """Open client connections, of all accounts unless one is named."""
 
-    def closed_connections(self) -> Sequence[ConnFacts]:
-        """The last closed ones."""
+    def closed_connections(self, account: str = "") -> Sequence[ConnFacts]:
+        """The last closed ones, likewise."""
 
     def subscriptions_of(self, cid: int) -> Sequence[SubDetail]:
         """Subscriptions of an open connection or route."""
@@ -351,8 +351,14 @@ class ServerView(Protocol):
     def accounts(self) -> Sequence[AccountFacts]:
         """All accounts known here."""
 
+    def account(self, name: str) -> AccountFacts | None:
+        """One account, if it is known."""
+
     def account_subscriptions(self, account: str) -> Sequence[SubDetail]:
         """Local subscriptions of an account, internal ones included."""
+
+    def reached(self, account: str, subject: str, queue: str) -> int:
+        """How many of these a subject reaches, in a queue group if one is named."""
 
     def sublist_stats(self, account: str) -> SublistStats:
         """How an account's subscriptions are matched."""

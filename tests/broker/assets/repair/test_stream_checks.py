@@ -7,12 +7,15 @@ import pytest
 
 from jsctl.broker.assets.engine_options import ScrubLimits
 from jsctl.broker.assets.repair.differences import Differences, Search
+from jsctl.broker.peers.items import RangeAnswer
 from jsctl.broker.store.record import Record
 from tests.broker.assets.repair.test_damaged_reads import ask, zero_all
 from tests.broker.assets.repair.test_repairs import COUNT, filled, follower, segments, whole
 from tests.broker.assets.test_damaged_replica import fill, keep, store_of
 from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.forging import forged
+from tests.support.node_play import NodePlay
+from tests.support.stream_requests import stream
 
 pytestmark = pytest.mark.slow
 
@@ -147,6 +150,41 @@ def test_the_check_of_a_leader_that_leads_no_more_is_in_nobodys_way() -> None:
     while cluster.leader(group) is leader:
         cluster["n1"].request_all("$JS.API.STREAM.LEADER.STEPDOWN.S", 1)
     assert checked(cluster)["done"], "reading takes longer than who asks waits for a report"
+
+
+def test_an_answer_that_is_ahead_of_who_leads_no_more_is_not_waited_for() -> None:
+    cluster = filled()
+    server = follower(cluster)
+    replica = server.engine.assets.streams["A", "S"]
+    differences = server.engine.upkeep.checks.differences
+    ended: list[object] = []
+    bounds = 1, replica.store.last_seq
+    search = Search(replica, "other", bounds[0], lambda: True, ended.append, bounds[1])
+    differences._searches[replica.group.name, "other", True] = search
+    search.held = RangeAnswer(replica.group.key, 1, 10**9, bounds[1], [], [])
+    search.until_ns = 0
+    differences.tick(cluster.now_ns)
+    assert len(ended) == 1 and differences.next_due_ns() is None
+
+
+def test_what_was_checked_is_not_kept_when_it_is_deleted() -> None:
+    """Its messages may be in memory."""
+    play = NodePlay()
+    client = play.connect("a")
+    chained = {"metadata": {"jsctl.chain": "sha256"}}
+    client.ask("$JS.API.STREAM.CREATE.S", **stream("S", 1, storage="memory"))
+    client.ask("$JS.API.STREAM.CREATE.T", **stream("T", 1, **chained))
+    client.ask("$JS.API.STREAM.CHECK.S", start=True)
+    client.ask("$JS.API.STREAM.VERIFY.T", start=True)
+    play.run(1)
+    assert client.ask("$JS.API.STREAM.CHECK.S")["check"]["done"]
+    assert client.ask("$JS.API.STREAM.VERIFY.T")["audit"]["done"]
+    for name in "ST":
+        client.ask(f"$JS.API.STREAM.DELETE.{name}")
+    play.run(1)
+    assert play.node.engine is not None
+    upkeep = play.node.engine.upkeep
+    assert not upkeep.checks.checkups and not upkeep.audits.audits
 
 
 def test_replicas_that_differ_without_damage_are_told_of() -> None:

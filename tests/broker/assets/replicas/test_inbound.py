@@ -5,6 +5,12 @@ from typing import Any
 
 import pytest
 
+from jsctl.broker.jetstream.sourcing import upstream
+from jsctl.broker.jetstream.sourcing.names import read_source_header
+from jsctl.broker.jetstream.streams.positions import SourcePosition
+from jsctl.broker.jetstream.streams.publish_headers import STREAM_SOURCE
+from jsctl.broker.protocol import headers as blocks
+from jsctl.broker.raft.core import Raft
 from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.node_play import NodePlay, PlayClient
 from tests.support.stream_requests import stream
@@ -144,6 +150,32 @@ def test_what_a_publish_was_judged_by_is_not_judged_again(client: PlayClient) ->
     assert of_source[2].startswith(of_mirror[2][:-2] + b"Nats-Stream-Source: O 1 > > o.1 ")
 
 
+def test_a_work_queue_keeps_what_its_taker_does_not_store(
+    play: NodePlay, client: PlayClient
+) -> None:
+    """From the first message on, of which no position tells that it is stored."""
+    create(client, "W", subjects=["w"], retention="workqueue")
+    client.request("w", b"too large")
+    create(client, "S", sources=[{"name": "W"}], max_msg_size=5)
+    play.run(5)
+    assert seqs(client, "S") == [] and seqs(client, "W") == [1]
+
+
+@pytest.mark.parametrize("to", ["s.{{partition(1, 1)}}", "s.{{ wildcard(1) }}"])
+def test_destinations_may_have_spaces_within_functions(client: PlayClient, to: str) -> None:
+    mapped = [{"src": "o.*", "dest": to}]
+    create(client, "S", sources=[{"name": "O", "subject_transforms": mapped}])
+    publish(client, "o.0")
+    ((_, subject, headers),) = held(client, "S")
+    assert subject == "s.0"
+    told = blocks.get(headers, STREAM_SOURCE)
+    assert told is not None
+    name, position = read_source_header(told) or ("", None)
+    assert name == f"O o.* {to.replace(' ', '')}" and position == SourcePosition(
+        1, told[-8:].decode()
+    )
+
+
 def test_ids_that_are_known_are_passed_over_for_good(play: NodePlay, client: PlayClient) -> None:
     create(client, "S", sources=[{"name": "O"}], subjects=["s"], duplicate_window=10**9)
     block = b"NATS/1.0\r\nNats-Msg-Id: 1\r\n\r\n"
@@ -224,6 +256,33 @@ def test_a_stream_that_is_full_takes_the_rest_when_there_is_room(
     play.run(1)
     assert [one[1] for one in held(client, "S")] == ["o.3", "o.4"]
     assert "error" not in info(client, "S")["sources"][0]
+
+
+def test_what_waits_for_room_keeps_nobody_busy(
+    play: NodePlay, client: PlayClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More came than is to be kept, and nothing of it can be stored."""
+    monkeypatch.setattr(upstream, "QUEUE_BYTES_MAX", 1_000)
+    create(client, "S", sources=[{"name": "O"}], max_msg_size=2)
+    publish(client, *["o.1"] * 20)
+    play.run(5)
+    assert play.exit is None and seqs(client, "S") == []
+    client.ask("$JS.API.STREAM.UPDATE.S", **config("S", sources=[{"name": "O"}]))
+    play.run(10)
+    assert len(seqs(client, "S")) == 20
+
+
+def test_a_log_that_takes_nothing_keeps_nobody_busy(
+    play: NodePlay, client: PlayClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long that goes on: origins are not heard meanwhile."""
+    create(client, "S", sources=[{"name": "O"}])
+    with monkeypatch.context() as patch:
+        patch.setattr(Raft, "accepting", False)
+        play.run(10)
+    publish(client, "o.1")
+    play.run(10)
+    assert len(seqs(client, "S")) == 1
 
 
 def test_a_mirror_answers_direct_gets_for_its_origin(play: NodePlay, client: PlayClient) -> None:

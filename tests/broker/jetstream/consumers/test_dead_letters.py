@@ -1,6 +1,7 @@
 """Dead letters of a leading consumer, by hand: when they are sent, and what answers say."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +11,7 @@ from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.words import AckPolicy
 from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream.consumers import dead_letters
-from jsctl.broker.jetstream.consumers.consumer import DEAD_LETTERS_KEY, Consumer
+from jsctl.broker.jetstream.consumers.consumer import DEAD_LETTERS_KEY, Consumer, config_entry
 from jsctl.broker.jetstream.consumers.dead_letters import RETRY_NS, SENT_MAX, LetterBox
 from jsctl.broker.jetstream.consumers.facts import ConsumerTurn
 from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
@@ -156,6 +157,28 @@ def test_so_many_are_under_way() -> None:
     assert len(rig.letters()) + 1 >= 1
     rig.now += RETRY_NS
     assert len(rig.letters()) == SENT_MAX
+
+
+def test_letters_that_nobody_takes_leave_room_for_others() -> None:
+    rig = Rig(SENT_MAX + 10)
+    rig.terminate(*range(1, SENT_MAX + 11))
+    first = rig.letters()
+    rig.now += RETRY_NS
+    sent = {letter[1] for letter in (*first, *rig.letters())}
+    assert len(sent) == SENT_MAX + 10
+
+
+def test_letters_that_are_not_wanted_any_more_are_waited_for_by_nobody() -> None:
+    rig = Rig(1)
+    rig.terminate(1)
+    assert len(rig.letters()) == 1
+    wanted = rig.consumer.config
+    rig.consumer.apply(9, config_entry(replace(wanted, metadata={})))
+    rig.now += 2 * RETRY_NS
+    made = rig.turn()
+    assert not made.letters and (made.next_due_ns or rig.now + 1) > rig.now
+    rig.consumer.apply(10, config_entry(wanted))
+    assert len(rig.letters()) == 1
 
 
 def test_so_many_may_wait(monkeypatch: Patch) -> None:

@@ -319,6 +319,34 @@ def test_schedules_that_were_stored_before_are_found() -> None:
     assert not rig.stream.schedules and len(held(rig)["s.out"]) == 1_500
 
 
+def test_a_source_whose_headers_are_no_block(rig: AdmissionRig) -> None:
+    rig.propose(rig.leader.admit([(b"s.src", b"r", b"X", b"source", None)], rig.now))
+    rig.settle()
+    plan(rig, "s.a", "@every 1s", Schedule_Source="s.src")
+    assert fire(rig, 1) == 1
+    found = rig.stream.store.load(3)
+    assert found is not None and found.payload == b"source"
+    assert header(rig, 3, "Nats-Scheduler") == "s.a"
+
+
+def test_looking_for_schedules_costs_nothing_where_no_message_is() -> None:
+    rig = AdmissionRig(allow_rollup_hdrs=True)
+    headers = b"NATS/1.0\r\nNats-Schedule: %b\r\nNats-Schedule-Target: s.out\r\n\r\n"
+    arrived = [
+        (seq, rig.now, b"s.%d" % seq, headers % once(rig, 50).encode(), b"", "id")
+        for seq in (1, 10**9, 10**12)
+    ]
+    made, _, _ = rig.leader.admit_sourced("", arrived, rig.now)
+    rig.propose(made)
+    rig.settle()
+    config = replace(rig.stream.config, allow_msg_schedules=True)
+    rig.leader.configured(1, config)
+    rig.waiting.append((encode_config(1, dumps(config)), Acks()))
+    rig.settle()
+    assert fire(rig) == 1 and rig.stream.schedules is not None
+    assert not rig.stream.schedules.scan and len(rig.stream.schedules) == 3
+
+
 def test_a_stream_made_later_stands_where_the_first_one_does() -> None:
     """One that begins with the newest config applies what was before it."""
     config = rig_of().stream.config

@@ -74,6 +74,12 @@ class Play:
         return 0 if error is None else error.err_code
 
     @property
+    def due_ns(self) -> int:
+        found = self.upstream.next_due_ns()
+        assert found is not None
+        return found
+
+    @property
     def phase(self) -> Phase:
         return self.upstream.phase
 
@@ -238,13 +244,13 @@ def test_who_is_refused_waits_longer_each_time() -> None:
     for _ in range(3):
         play.ask()
         play.refuse(10059, 404)
-        due_ns = play.upstream.next_due_ns()
+        due_ns = play.due_ns
         waits.append(due_ns - play.now_ns - RETRY_NS)
         play.now_ns = due_ns
     assert waits == [BACKOFF_NS, 2 * BACKOFF_NS, 3 * BACKOFF_NS]
     play.ask()
     play.refuse(10008, 503)
-    assert play.upstream.next_due_ns() == play.now_ns + RETRY_NS, "it will be back soon"
+    assert play.due_ns == play.now_ns + RETRY_NS, "it will be back soon"
 
 
 def test_another_stream_of_the_same_name() -> None:
@@ -276,6 +282,30 @@ def test_flow_control_is_answered_when_all_before_it_is_durable() -> None:
     assert blocks.get(head, b"Nats-Last-Consumer") == b"2"
     play.control(b"", stalled)
     assert len(upstream.answers_to_flow(SourcePosition(2, "I"))) == 1, "it did not arrive"
+
+
+@pytest.mark.parametrize("durable", [NOTHING, SourcePosition(0, "I"), SourcePosition(41, "H")])
+def test_flow_control_waits_for_the_first_message_of_a_stream(durable: SourcePosition) -> None:
+    """Nothing of it is durable, as the position is still none, or that of an earlier stream."""
+    play = Play(durable)
+    play.ask()
+    play.grant(identity="I")
+    play.control(b"$JS.FC.O.C.0", FLOW)
+    assert len(play.upstream.answers_to_flow(durable)) == 1, "nothing came before it"
+    play.deliver(1, 1)
+    play.control(b"$JS.FC.O.C.1", FLOW)
+    assert play.upstream.answers_to_flow(durable) == []
+    assert len(play.upstream.answers_to_flow(SourcePosition(1, "I"))) == 1
+
+
+def test_flow_control_of_an_origin_that_does_not_tell_who_it_is_any_more() -> None:
+    play = Play(SourcePosition(1, "I"))
+    play.ask()
+    play.grant(delivered=1, identity="")
+    play.deliver(2, 1)
+    play.control(b"$JS.FC.O.C.1", FLOW)
+    assert play.upstream.answers_to_flow(SourcePosition(1, "I")) == []
+    assert len(play.upstream.answers_to_flow(SourcePosition(2, ""))) == 1
 
 
 def test_flow_control_is_answered_on_subjects_only() -> None:

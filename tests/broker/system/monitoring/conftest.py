@@ -26,6 +26,8 @@ from jsctl.api.monitoring.jsz import (
 )
 from jsctl.api.monitoring.varz import ClusterOptsVarz
 from jsctl.api.stream import StreamConfig, StreamInfo, StreamState
+from jsctl.broker.subject.matching import matches, subset
+from jsctl.broker.subject.validity import has_wildcard
 from jsctl.broker.system.monitoring.view import (
     AccountFacts,
     ConnFacts,
@@ -158,11 +160,11 @@ class FakeView:
     def http_requests(self) -> Mapping[str, int]:
         return {"/varz": 1, "/": 1}
 
-    def connections(self) -> Sequence[ConnFacts]:
-        return self.conns
+    def connections(self, account: str = "") -> Sequence[ConnFacts]:
+        return [one for one in self.conns if account in ("", one.account)]
 
-    def closed_connections(self) -> Sequence[ConnFacts]:
-        return self.closed
+    def closed_connections(self, account: str = "") -> Sequence[ConnFacts]:
+        return [one for one in self.closed if account in ("", one.account)]
 
     def subscriptions_of(self, cid: int) -> Sequence[SubDetail]:
         return [sub for sub in self.subs if sub.cid == cid]
@@ -186,8 +188,21 @@ class FakeView:
             AccountFacts("A", jetstream=True, clients=1, subscriptions=2, updated_ns=NOW),
         ]
 
+    def account(self, name: str) -> AccountFacts | None:
+        return next((one for one in self.accounts() if one.name == name), None)
+
     def account_subscriptions(self, account: str) -> Sequence[SubDetail]:
         return [sub for sub in self.subs if sub.account == account]
+
+    def reached(self, account: str, subject: str, queue: str) -> int:
+        wild = has_wildcard(subject.encode())
+        return sum(
+            subset(sub.subject.encode(), subject.encode())
+            if wild
+            else matches(subject.encode(), sub.subject.encode())
+            for sub in self.account_subscriptions(account)
+            if queue in ("", sub.qgroup)
+        )
 
     def sublist_stats(self, account: str) -> SublistStats:
         return SublistStats(num_subscriptions=2, num_cache=2, num_matches=4, avg_fanout=0.5)

@@ -1,0 +1,139 @@
+"""What reports cost on servers with many accounts, streams or clients: no more than these take to
+look at once. Servers ask each other for some of them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from jsctl.broker.jsapi.usage import Usage
+from jsctl.broker.options import AccountJetStream, AccountOptions
+from jsctl.broker.sessions.session import ClientSession
+from jsctl.broker.sessions.sessions import Sessions
+from jsctl.broker.system.monitoring import connection_facts
+from tests.support.node_play import NodePlay, node_options, user
+from tests.support.stream_requests import stream
+
+MANY = 50
+Patch = pytest.MonkeyPatch
+
+
+@pytest.fixture
+def play() -> NodePlay:
+    """A server with many accounts."""
+    own = AccountOptions(name="A", users=(user("a"),), jetstream=AccountJetStream())
+    system = AccountOptions(name="$SYS", users=(user("sys"),))
+    others = [AccountOptions(name=f"T{number}") for number in range(MANY)]
+    return NodePlay(node_options(accounts=(*others, own, system)))
+
+
+def counting(patch: Patch, place: Any, name: str) -> list[None]:
+    """Has an item for each call of a function."""
+    calls, function = list[None](), getattr(place, name)
+
+    def counted(*args: Any, **more: Any) -> Any:
+        calls.append(None)
+        return function(*args, **more)
+
+    patch.setattr(place, name, counted)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("subject", "body"),
+    [
+        ("$SYS.REQ.ACCOUNT.A.CONNS", b""),
+        ("$SYS.REQ.ACCOUNT.A.STATZ", b""),
+        ("$SYS.REQ.ACCOUNT.A.INFO", b""),
+        ("$SYS.REQ.ACCOUNT.NSUBS", b'{"acc":"A","subject":"foo"}'),
+    ],
+)
+def test_one_account(play: NodePlay, monkeypatch: Patch, subject: str, body: bytes) -> None:
+    play.connect("a")
+    system = play.connect("sys")
+    calls = counting(monkeypatch, connection_facts, "account_facts")
+    assert len(system.request(subject, body)) == 1
+    assert len(calls) == 1
+
+
+def test_streams(play: NodePlay, monkeypatch: Patch) -> None:
+    client = play.connect("a")
+    for number in range(MANY):
+        client.ask(f"$JS.API.STREAM.CREATE.S{number}", **stream(f"S{number}", 1))
+    calls = counting(monkeypatch, Usage, "enabled")
+    status, page = play.get("/jsz", streams="1", consumers="1", acc="A")
+    assert status == 200 and len(page["account_details"][0]["stream_detail"]) == MANY
+    assert len(calls) < 2 * MANY
+
+
+def test_accounts_with_streams(play: NodePlay, monkeypatch: Patch) -> None:
+    class Passes(dict[Any, Any]):
+        """Counts who goes through all of it."""
+
+        count = 0
+
+        def items(self) -> Any:
+            self.count += 1
+            return super().items()
+
+        def values(self) -> Any:
+            self.count += 1
+            return super().values()
+
+    engine = play.node.engine
+    assert engine is not None
+    monkeypatch.setattr(Usage, "enabled", lambda self, name: True)
+    engine.assets.streams = passes = Passes(engine.assets.streams)
+    assert play.get("/jsz")[1]["accounts"] > MANY
+    assert passes.count < 10
+
+
+def test_subscriptions_of_clients(play: NodePlay, monkeypatch: Patch) -> None:
+    for number in range(MANY):
+        play.connect("a").subscribe(f"s.{number}")
+    iterate, looked = Sessions.__iter__, list[None]()
+
+    def counted(self: Sessions) -> Iterator[ClientSession]:
+        for one in iterate(self):
+            looked.append(None)
+            yield one
+
+    monkeypatch.setattr(Sessions, "__iter__", counted)
+    page = play.get("/connz", subs="1")[1]
+    shown = [one["subscriptions_list"] for one in page["connections"]]
+    assert shown == [[f"s.{number}"] for number in range(MANY)]
+    assert len(looked) < 4 * MANY
+
+
+@pytest.mark.parametrize(
+    ("subject", "count"),
+    [
+        (b"s.7", 2),
+        (b"s.7 q", 1),
+        (b"s.*", MANY + 1),
+        (b"s.> q", 1),
+        (b"s..7", 0),
+        (b"t", 0),
+    ],
+)
+def test_subscribers(play: NodePlay, monkeypatch: Patch, subject: bytes, count: int) -> None:
+    """Any client may ask how many there are: nobody lists them for it."""
+    client = play.connect("a")
+    for number in range(MANY):
+        client.subscribe(f"s.{number}")
+    client.send(b"SUB s.* q 1000\r\n")
+    calls = counting(monkeypatch, connection_facts, "sub_detail")
+    assert client.request("$SYS.DEBUG.SUBSCRIBERS", subject) == [b"%d" % count]
+    assert not calls
+
+
+def test_connections_of_an_account(play: NodePlay, monkeypatch: Patch) -> None:
+    """Its clients may ask for them, whatever others have."""
+    for _ in range(MANY):
+        play.hang_up(play.connect("sys"))
+        play.connect("sys")
+    client = play.connect("a")
+    calls = counting(monkeypatch, connection_facts, "conn_facts")
+    page = client.ask("$SYS.REQ.ACCOUNT.PING.CONNZ", state=2)["data"]
+    assert [one["name"] for one in page["connections"]] == ["test a"]
+    assert len(calls) == 1
