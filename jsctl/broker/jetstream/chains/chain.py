@@ -167,6 +167,14 @@ class Chain:
             return self.blocks[at + 1].before if at + 1 < len(self.blocks) else self.link
         return block.link(bisect_right(block.places, seq % BLOCK_SEQS))
 
+    def link_behind(self, seq: int) -> bytes:
+        """The same where the stream has come as far, perhaps without a message up to there."""
+        return self.link if seq > self.seq else self.link_at(seq)
+
+    def reach(self, first: int, last: int) -> int:
+        """Up to where `breaks` looks at once: what has no leaf any more is apart from what has."""
+        return min(last, self.anchor_seq) if first <= self.anchor_seq else last
+
     def breaks(
         self, first: int, last: int, raws: Mapping[int, bytes], most: int
     ) -> list[tuple[int, str]]:
