@@ -265,8 +265,7 @@ class Chain:
 
     def snapshot(self, removed: SeqSet) -> list[bytes]:
         """As bytes, in pieces; `removed`: what is gone now."""
-        known = self._removed if self._removed is not None else removed
-        sets = known.encode(), self.missing.encode(), self.back.encode()
+        sets = self._told(removed).encode(), self.missing.encode(), self.back.encode()
         head = _HEAD.pack(
             self.since,
             self.anchor_seq,
@@ -285,6 +284,20 @@ class Chain:
             found.append(block.places.tobytes())
             found.append(bytes(block.leaves))
         return found
+
+    def _told(self, gone: SeqSet) -> SeqSet:
+        """What is known to be removed. While a start catches up that is only some of what is gone:
+        for the rest there may be an entry yet. What may have been removed says nothing alone."""
+        if self._removed is None:
+            return gone
+        told, unknown = gone.copy(), gone.copy()
+        for first, last in self._removed.ranges():
+            unknown.remove_range(first, last)
+        for first, last in unknown.ranges():
+            told.remove_range(first, last)
+        for first, last in self.known.ranges():
+            told.add_range(first, last)
+        return told
 
     @staticmethod
     def restore(data: bytes, at: int) -> tuple["Chain", int]:

@@ -303,3 +303,20 @@ def test_what_a_new_limit_removed_is_not_missing_when_that_is_applied_once_more(
     apply(stream, entry)
     assert stream.store.messages < 10
     assert broken(started(stream, snapshot, entry)) == []
+
+
+def test_a_state_that_is_written_while_a_start_catches_up_tells_what_is_gone_alone() -> None:
+    """With a limit every message may be the one that an entry removed."""
+    stream = begun(max_msgs=8)
+    store(stream, 1, 10)
+    snapshot, log = stream.snapshot(), list[bytes]()
+    for seq in range(11, 14):
+        log.append(encode_messages([(seq, 10, b"s.1", b"", b"x")]))
+        apply(stream, log[-1])
+    again = started(stream, snapshot, log[0])
+    again = started(stream, again.snapshot(), *log[1:])
+    assert broken(again) == []
+    snapshot = again.snapshot()
+    stream.store.remove((12,), stream.store.mark)
+    again = started(stream, snapshot)
+    assert broken(again) == [(12, "the message is missing")]
