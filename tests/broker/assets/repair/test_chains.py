@@ -17,6 +17,8 @@ from jsctl.broker.nkey import (
     sign,
     verify,
 )
+from jsctl.broker.peers.items import AuditRequest
+from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.record import Record
 from tests.broker.assets.repair.test_damaged_reads import ask, zero_all
 from tests.broker.assets.repair.test_repairs import COUNT, filled, follower, segments
@@ -310,3 +312,17 @@ def test_signatures_are_of_what_is_told() -> None:
     assert signature is not None and public is not None
     assert verify(public, text, signature)
     assert not verify(public, text + b".", signature)
+
+
+def test_a_replica_whose_messages_are_ahead_of_its_chain_is_waited_for() -> None:
+    """As behind a transfer of state, until what came meanwhile is applied, too."""
+    cluster = chained()
+    victim = follower(cluster)
+    replica = victim.engine.assets.streams[("A", "S")]
+    entry = replica.standing_index + 1
+    replica.store.append(frame_of([(COUNT + 1, 1, b"s.1", b"", b"x")]), entry)
+    audits, key = victim.engine.upkeep.audits, replica.group.key
+    audits.asked("other", AuditRequest(key, 7, entry, 1, COUNT + 1, True))
+    audits.tick(cluster.now_ns)
+    (answer,) = victim.engine.outbox.parcel("other").audited
+    assert (answer.up_to, answer.breaks) == (0, [])
