@@ -17,13 +17,12 @@ import json
 import struct
 from collections.abc import Iterator
 
-from jsctl.api import jsontext
-from jsctl.api.codec import DecodeError
 from jsctl.backups.archive import (
     DOCUMENT_BYTES_MAX,
     ENTRY_BYTES_MAX,
     ConsumerEntry,
     MessageEntry,
+    document_of,
     signed,
     varint_at,
 )
@@ -264,10 +263,7 @@ def _pax_of(content: bytes) -> dict[str, str]:
 
 
 def _document(name: str, content: bytes) -> dict[str, object]:
-    try:
-        return jsontext.parse_object(content)
-    except DecodeError as error:
-        raise BrokenStream(_BROKEN.format(f"{name[:100]!r}: {error}")) from None
+    return document_of(content, _BROKEN.format(repr(name[:100])))
 
 
 def _numbers(data: bytes, at: int) -> Iterator[int]:
