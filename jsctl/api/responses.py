@@ -373,6 +373,7 @@ class StreamAudit:
     entry: Uint64 = 0
     """The entry of the stream's log that all of them had to have applied."""
     first_seq: Uint64 = 0
+    """What lies before it was not compared: chains let go of hashes of very many messages."""
     last_seq: Uint64 = 0
     replicas: tuple[ReplicaAudit, ...] = ()
 

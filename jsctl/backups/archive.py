@@ -28,6 +28,9 @@ ENTRY_BYTES_MAX = 256 * 1024 * 1024
 """Four times the largest payload that a server can be told to take."""
 DOCUMENT_BYTES_MAX = 64 * 1024 * 1024
 """Of the state, or of a consumer."""
+DOCUMENT_PARTS_MAX = 1024 * 1024
+"""Objects and lists in one: a consumer has one for each message that waits for its acknowledgement.
+Nothing else of the process runs while it is read."""
 VARINT_BYTES_MAX = 10
 HEAD_PAD = 320
 """Room for the state in an archive's head, so that it can be written again."""
@@ -250,7 +253,7 @@ class EntryParser:
     def _state_of(self, head: _Head, name: str, body: bytes) -> StateEntry:
         if name != STATE:
             raise BrokenStream(f'expected {STATE} first, found "{name}"')
-        state = _document(body, f"error in {STATE}")
+        state = document_of(body, f"error in {STATE}")
         if _number(state, "consumer_count") < 0:
             raise BrokenStream(f"error in {STATE}: negative consumer_count")
         self._good(f"state {STATE}")
@@ -261,7 +264,7 @@ class EntryParser:
             left = self._consumers_left
             raise BrokenStream(f'expected consumer entry ({left} remaining), found "{name}"')
         short = name.removeprefix(CONSUMERS)
-        document = _document(body, f'failed to decode consumer "{short}" state')
+        document = document_of(body, f'failed to decode consumer "{short}" state')
         for part in ("config", "state"):
             if not isinstance(document.get(part), dict):
                 raise BrokenStream(f'consumer "{short}" is missing {part}')
@@ -351,7 +354,10 @@ def _of_nine(word: int) -> int:
     )
 
 
-def _document(body: bytes, problem: str) -> dict[str, object]:
+def document_of(body: bytes, problem: str) -> dict[str, object]:
+    """A document of an archive. Raises BrokenStream."""
+    if body.count(b"{") + body.count(b"[") > DOCUMENT_PARTS_MAX:
+        raise BrokenStream(f"{problem}: it has too many parts")
     try:
         return jsontext.parse_object(body)
     except DecodeError as error:

@@ -52,6 +52,8 @@ _SUBJECTS = frozenset(
 )
 _TOLD = ("description", "metadata", "placement")
 """Left out of configurations: they are there to be read."""
+_DEAD = "jsctl_dead"
+"""In a consumer's state: what was given up."""
 _CONFIG_KEYS = frozenset(one.name for one in fields(StreamConfig)) - {"extra"}
 _CONSUMER_KEYS = frozenset(one.name for one in fields(ConsumerConfig)) - {"extra"}
 
@@ -196,9 +198,16 @@ class Obfuscator:
         rewrite |= dict.fromkeys(("filter_subject", "deliver_subject"), _text(self.subject))
         rewrite["filter_subjects"] = self._subjects
         rewrite["priority_groups"] = lambda value: _each(value, _text(self.token))
-        shown = {"config": _rewritten(config, _CONSUMER_KEYS, rewrite)}
+        shown: dict[str, object] = {"config": _rewritten(config, _CONSUMER_KEYS, rewrite)}
+        shown["state"] = _inside(
+            document.get("state"), {_DEAD: lambda rows: _each(rows, self._death)}
+        )
         data = json.dumps({**document, **shown}, separators=(",", ":"), ensure_ascii=False)
         return replace(entry, name=self.token(entry.name), data=data.encode())
+
+    def _death(self, row: object) -> object:
+        """Why a message is not delivered any more, with what a client said of it at the end."""
+        return [*row[:-1], _text(self.token)(row[-1])] if isinstance(row, list) and row else row
 
     def message(self, message: MessageEntry, *, keep_body: bool) -> MessageEntry:
         """Subject, headers and body; a counter's body is what it counts, and is kept."""

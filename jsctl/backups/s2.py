@@ -9,6 +9,7 @@ writes; they are put together as the parts are (the operators are those of zlib'
 
 from collections.abc import Generator, Iterator
 from functools import cache
+from io import SEEK_END
 from typing import BinaryIO
 
 import cramjam
@@ -52,6 +53,22 @@ def blocks(file: BinaryIO) -> Iterator[bytes]:
             raise BrokenStream("the archive is cut off within a block")
         if _has_data(kind, body):
             yield _checked(kind, body)
+
+
+def last_block(file: BinaryIO) -> bytes:
+    """What the last block of a stream holds; all others are passed over. Raises BrokenStream for a
+    stream that is cut off, or has none."""
+    size, at, place = file.seek(0, SEEK_END), 0, -1
+    while at < size:
+        file.seek(at)
+        head = file.read(HEAD_BYTES)
+        if head[0] in (COMPRESSED, PLAIN):
+            place = at
+        at += HEAD_BYTES + int.from_bytes(head[1:], "little")
+    if at > size or place < 0:
+        raise BrokenStream("the archive is cut off within a block")
+    file.seek(place)
+    return next(blocks(file))
 
 
 def _has_data(kind: int, body: bytes) -> bool:

@@ -17,13 +17,12 @@ import json
 import struct
 from collections.abc import Iterator
 
-from jsctl.api import jsontext
-from jsctl.api.codec import DecodeError
 from jsctl.backups.archive import (
     DOCUMENT_BYTES_MAX,
     ENTRY_BYTES_MAX,
     ConsumerEntry,
     MessageEntry,
+    document_of,
     signed,
     varint_at,
 )
@@ -33,6 +32,7 @@ from jsctl.dataclass import dataclass
 
 BLOCK = 512
 PAX_BYTES_MAX = 64 * 1024
+PAX_RECORDS_MAX = 64
 POSITIONS_MAX = 1024 * 1024
 """Messages that a consumer waits for, or has delivered again: a few bytes name one, and what is
 made of them takes hundreds."""
@@ -69,7 +69,12 @@ class RemovedEntry:
     sequence: int
 
 
-OldEntry = ConfigEntry | BoundsEntry | RemovedEntry | MessageEntry | ConsumerEntry
+@dataclass(frozen=True, slots=True)
+class OtherEntry:
+    """A file that tells nothing by itself."""
+
+
+OldEntry = ConfigEntry | BoundsEntry | RemovedEntry | MessageEntry | ConsumerEntry | OtherEntry
 
 
 class TarParser:
@@ -165,8 +170,8 @@ class TarParser:
         self._end_file(size)
         if pax:
             self._pax = _pax_of(content)
-            return True
-        return self._file(name, content) or True
+            return OtherEntry()
+        return self._file(name, content) or OtherEntry()
 
     def _file(self, name: str, content: bytes) -> OldEntry | None:
         match name.split("/"):
@@ -196,7 +201,7 @@ class TarParser:
         if not self._left:
             # Files of blocks are read record by record: the padding follows from their size.
             self._end_file(self._size)
-            return True
+            return OtherEntry()
         if self._bytes.ahead < _RECORD.size:
             return None
         self._bytes.join()
@@ -243,7 +248,9 @@ def _octal(field: bytes) -> int:
 
 def _pax_of(content: bytes) -> dict[str, str]:
     found: dict[str, str] = {}
-    while content:
+    for _ in range(PAX_RECORDS_MAX):
+        if not content:
+            return found
         length, _, _ = content.partition(b" ")
         size = int(length) if length.isdigit() and len(length) < 7 else 0
         record = content[len(length) + 1 : size]
@@ -252,14 +259,11 @@ def _pax_of(content: bytes) -> dict[str, str]:
         key, _, value = record[:-1].partition(b"=")
         found[key.decode("utf-8", "replace")] = value.decode("utf-8", "replace")
         content = content[size:]
-    return found
+    raise BrokenStream(_BROKEN.format("a head says too much"))
 
 
 def _document(name: str, content: bytes) -> dict[str, object]:
-    try:
-        return jsontext.parse_object(content)
-    except DecodeError as error:
-        raise BrokenStream(_BROKEN.format(f"{name[:100]!r}: {error}")) from None
+    return document_of(content, _BROKEN.format(repr(name[:100])))
 
 
 def _numbers(data: bytes, at: int) -> Iterator[int]:

@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
+from itertools import count
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -40,6 +41,7 @@ RESTORE_S = 3600.0
 SILENCE_S = 10.0
 """A server that sends nothing for so long is given up."""
 END = "204"
+LOST = "a part of the archive got lost on its way: there is no backup, try again"
 LEAVE_S = 2.0
 """Whoever breaks a restore off waits so long for the server to be done with it."""
 
@@ -101,11 +103,12 @@ async def backup_stream(
     try:
         told = await manager.requests.ask("stream_snapshot", name, body=request)
         make_folder(directory)
-        received = count = 0
+        received = chunk_count = 0
         with open(archive, "wb", opener=_secret) as file:
             async for chunk in _chunks(chunks, manager):
-                received, count = received + file.write(chunk), count + 1
+                received, chunk_count = received + file.write(chunk), chunk_count + 1
                 progress(received)
+        _check_end(archive)
         kept = {key: told[key] for key in ("config", "state") if key in told}
         write_whole(directory / DESCRIPTION, json.dumps(kept, indent=2) + "\n")
     except BaseException as error:
@@ -119,12 +122,27 @@ async def backup_stream(
         await chunks.unsubscribe()
     state = told.get("state")
     held = state.get("bytes", 0) if isinstance(state, dict) else 0
-    return Backup(received, count, int(held), perf_counter() - started)
+    return Backup(received, chunk_count, int(held), perf_counter() - started)
 
 
 def _archive_name(manager: Manager) -> str:
     version = manager.client.connected_server_version
     return ARCHIVE if (version.major, version.minor) >= NEW_ARCHIVES else OLD_ARCHIVE
+
+
+def _check_end(archive: Path) -> None:
+    """Raises JsctlError for an archive that lacks its end: that is not numbered."""
+    from jsctl.backups.archive import end_bytes
+    from jsctl.backups.s2 import BrokenStream, last_block
+
+    try:
+        with archive.open("rb") as file:
+            end = last_block(file)
+    except BrokenStream:
+        raise JsctlError(LOST) from None
+    wanted = end_bytes()
+    if archive.name == ARCHIVE and not wanted.endswith(end[-len(wanted) :]):
+        raise JsctlError(LOST)
 
 
 def _secret(path: str, flags: int) -> int:
@@ -154,7 +172,7 @@ async def restore_stream(
     One that is broken off before all is sent leaves no stream; if the server does not say so,
     `part_left` is called.
     """
-    started, sent, count = perf_counter(), 0, 0
+    started, sent, chunk_count = perf_counter(), 0, 0
     name = str(config["name"])
     body = {"config": config, "state": state}
     try:
@@ -170,7 +188,7 @@ async def restore_stream(
                 heed_interrupt()
                 if answer:
                     _check(answer, name)
-                sent, count = sent + len(chunk), count + 1
+                sent, chunk_count = sent + len(chunk), chunk_count + 1
                 progress(sent)
     except asyncio.CancelledError:
         if not await _taken_back(manager, name, target):
@@ -181,7 +199,7 @@ async def restore_stream(
     except foreign_errors() as error:
         raise translate(error) from None
     _check(bytes(done.data), name)
-    return Restored(sent, count, perf_counter() - started)
+    return Restored(sent, chunk_count, perf_counter() - started)
 
 
 async def _taken_back(manager: Manager, name: str, target: str) -> bool:
@@ -218,8 +236,12 @@ def _check(answer: bytes, name: str) -> None:
 
 
 async def _chunks(subscription: "Subscription", manager: Manager) -> AsyncIterator[bytes]:
-    """The parts of an archive, each acknowledged, so that the server sends on."""
-    while True:
+    """The parts of an archive, each acknowledged, so that the server sends on.
+
+    The server numbers them where they are to be acknowledged; it never sends one again, and goes on
+    without acknowledgements of some. Raises JsctlError for one that is missing.
+    """
+    for number in count(1):
         try:
             message = await subscription.next_msg(timeout=SILENCE_S)
         except foreign_errors() as error:
@@ -235,6 +257,8 @@ async def _chunks(subscription: "Subscription", manager: Manager) -> AsyncIterat
             raise JsctlError(f"the server broke the backup off: {status} {said}".rstrip())
         if not message.data:
             return
+        if message.reply and message.reply.rpartition(".")[2] != str(number):
+            raise JsctlError(LOST)
         yield message.data
         if message.reply:
             await manager.client.publish(message.reply)

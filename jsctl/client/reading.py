@@ -52,7 +52,7 @@ async def read_stream(
 ) -> AsyncGenerator[StoredMessage, None]:
     """Everything from a sequence or a time on that is there when it begins, then it ends.
 
-    Raises ApiError, and Unreachable when the server falls silent.
+    Raises ApiError, and Unreachable when the server falls silent or a message got lost on its way.
     """
     policy = DeliverPolicy.ALL
     if from_seq > 1:
@@ -76,11 +76,11 @@ async def read_stream(
     loop = asyncio.get_running_loop()
     patience = loop.time() + manager.settings.timeout
     try:
-        left = info.num_pending
+        left, seen = info.num_pending, 0
         while left > 0:
             try:
-                async for message in _batch(manager, stream, info.name, min(BATCH, left)):
-                    left = message.pending
+                async for message in _batch(manager, stream, info.name, min(BATCH, left), seen):
+                    left, seen = message.pending, seen + 1
                     yield message
             except _NotKnownYet:
                 if loop.time() > patience:
@@ -99,9 +99,10 @@ def heed_interrupt() -> None:
 
 
 async def _batch(
-    manager: "Manager", stream: str, consumer: str, count: int
+    manager: "Manager", stream: str, consumer: str, count: int, seen: int
 ) -> AsyncIterator[StoredMessage]:
-    """One pull; it may end early because of its bytes. Raises Unreachable if nothing came."""
+    """One pull; it may end early because of its bytes. `seen`: what came before. Raises Unreachable
+    if nothing came, or what comes is not the next."""
     client, settings = manager.client, manager.settings
     subject = api_subject("consumer_msg_next", stream, consumer, prefix=api_prefix(settings))
     inbox = client.new_inbox()
@@ -118,6 +119,9 @@ async def _batch(
                 status = (message.headers or {}).get("Status", "")
                 break
             found += 1
+            if ack.consumer_seq != seen + found:
+                # As when the connection was made anew: the server does not deliver it again.
+                raise Unreachable(f"messages of stream {stream} got lost on their way; try again")
             headers = message.headers or {}
             yield StoredMessage(
                 ack.stream_seq, message.subject, ack.time_ns, ack.pending, headers, message.data

@@ -174,3 +174,11 @@ def test_messages_that_are_there_as_a_whole_are_those_that_come_byte_by_byte(
     want = outcome(bytes(made), 1)
     assert outcome(bytes(made), len(made)) == want
     assert outcome(bytes(made), 97) == want
+
+
+def test_documents_of_very_many_parts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "DOCUMENT_PARTS_MAX", 100)
+    for parts, why in ((99, "sentinel"), (100, "too many parts")):
+        begin = archive.begin_bytes(1, {"deleted": [[]] * (parts - 1)})
+        with pytest.raises(BrokenStream, match=why):
+            pushed(s2.compressed(begin), [])

@@ -74,7 +74,7 @@ def _audit(view: ApiView, audit: Audit) -> StreamAudit:
         started=format_time(audit.id),
         done=audit.is_done,
         entry=audit.entry,
-        first_seq=audit.first,
+        first_seq=max([audit.first, *[one.unproved + 1 for one in audit.replicas.values()]]),
         last_seq=audit.last,
         replicas=tuple(sorted(replicas, key=lambda one: one.name)),
     )

@@ -49,6 +49,9 @@ async def verify(call: Call) -> int:
     call.output.say(f"Head: sequence {now.seq}, {now.hash}, {_signed(now)}")
     if now.since:
         call.output.say(f"Messages up to {now.since} were stored before there was a chain")
+    if found.first_seq > now.since + 1:
+        first = found.first_seq
+        call.output.say(f"Messages before {first} are not proved: the chain has no hashes of them")
     if problem:
         call.output.say(problem)
     call.output.say(f"Stream {name} is {'proved' if proved else 'NOT proved'}")
@@ -92,6 +95,6 @@ async def _other_than(manager: "Manager", name: str, kept: ChainHead) -> str:
         now = await manager.chain_head(name, seq=kept.seq)
     except ApiError as error:
         return f"Cannot be compared with {told}: {error.description}"
-    if now.hash == kept.hash:
+    if (now.since, now.hash) == (kept.since, kept.hash):
         return ""
     return f"The chain is not that of {told}: a message up to there is not what it was"

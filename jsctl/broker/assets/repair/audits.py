@@ -40,6 +40,7 @@ AUDITS_MAX = 100
 
 
 OTHER_CHAIN = "the chain is not the leader's"
+LATER_CHAIN = "the chain begins later than the leader's"
 
 
 class AuditState(Enum):
@@ -77,6 +78,8 @@ class AuditedReplica:
     """Could not be compared: cannot be read there, or at the leader."""
     breaks: list[tuple[int, str]] = field(default_factory=list)
     """What does not fit into the chain."""
+    unproved: int = 0
+    """Messages up to here can be read, and the chain has no leaves of them any more."""
     held: AuditAnswer | None = None
     """An answer that speaks of an entry to which the leader has not come."""
     searching: bool = False
@@ -227,12 +230,19 @@ class Audits:
             self._look(audit, side, answer, own)
 
     def _compare_links(self, audit: Audit, side: AuditedReplica, answer: AuditAnswer) -> None:
-        chain = audit.replica.stream.chained.chain
-        own = b"" if chain is None else chain.link_at(answer.up_to)
+        stream = audit.replica.stream
+        # Settled, it has let go of all that a replica that is not further has let go of.
+        chain = stream.chained.settled(stream.applied)
+        is_known = chain is not None and answer.up_to > chain.anchor_seq
+        own = chain.link_behind(answer.up_to) if chain is not None and is_known else b""
         side.breaks += answer.breaks
-        # One of them may have let go of its link there meanwhile.
-        if own and answer.link and own != answer.link:
-            side.breaks.append((side.begin, OTHER_CHAIN))
+        if answer.link:
+            if own and own != answer.link:
+                side.breaks.append((side.begin, OTHER_CHAIN))
+        elif answer.count and is_known:
+            side.breaks.append((side.begin, LATER_CHAIN))
+        elif answer.count:
+            side.unproved = answer.up_to
 
     def _same(self, audit: Audit, side: AuditedReplica, answer: AuditAnswer) -> None:
         side.messages += answer.count
@@ -290,7 +300,9 @@ class Audits:
             return
         index, end = replica.standing_index, replica.store.last_seq
         answer = AuditAnswer(request.key, request.token, index, 0, end, 0, b"", [], b"", [])
-        if index >= request.entry:
+        # A chain follows the log alone: messages may be ahead of it, and would seem to be put in.
+        is_behind = request.chained and replica.group.raft.applied < index
+        if index >= request.entry and not is_behind:
             found = read_portion(
                 replica.stream,
                 request.first,

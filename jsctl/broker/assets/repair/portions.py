@@ -28,7 +28,7 @@ class ReadPortion:
     digest: bytes
     damaged: SeqSet
     link: bytes = b""
-    """The chain's hash behind `up_to`."""
+    """The chain's hash behind `up_to`; empty where it has no leaves any more of what was read."""
     breaks: Sequence[tuple[int, str]] = ()
     """What does not fit into the chain."""
 
@@ -38,6 +38,9 @@ def read_portion(
 ) -> ReadPortion:
     """As far as `bytes_max` goes, but at least one message if there is one. `chained`: what is read
     is compared with the chain, too."""
+    chain = stream.chained.settled(stream.applied) if chained else None
+    if chain is not None:
+        last = chain.reach(first, last)
     found = stream.store.excerpt(first, last, bytes_max)
     # Behind the end there is nothing, and that is said, too.
     up_to = last if found.up_to >= min(last, stream.store.last_seq) else found.up_to
@@ -45,16 +48,13 @@ def read_portion(
     for frame in found.frames:
         digest.update(memoryview(frame)[FRAME_HEADER_BYTES:])
     made = ReadPortion(up_to, sum(map(_count, found.frames)), digest.digest(), found.lost)
-    if not chained:
-        return made
-    chain = stream.chained.settled(stream.applied)
     if chain is None:
-        return replace(made, breaks=[(first, "there is no chain")])
-    raws = _records(found.frames)
+        return replace(made, breaks=[(first, "there is no chain")]) if chained else made
+    leafless = up_to <= chain.anchor_seq and made.count > 0
     return replace(
         made,
-        link=chain.link_at(up_to),
-        breaks=chain.breaks(first, up_to, raws, BREAKS_MAX),
+        link=b"" if leafless else chain.link_behind(up_to),
+        breaks=chain.breaks(first, up_to, _records(found.frames), BREAKS_MAX),
     )
 
 

@@ -40,6 +40,8 @@ from jsctl.dataclass import dataclass
 HASH_BYTES = 32
 BEGIN = bytes(HASH_BYTES)
 BLOCK_SEQS = 1024
+BLOCKS_AT_ONCE = 4
+"""Whose links are reckoned in one piece, which takes some 20 ms."""
 LEAVES_MAX = 4 * 1024 * 1024
 """The oldest block is dropped when there are more, whatever its messages."""
 EVERYTHING = (0, (1 << 63) - 1)
@@ -167,6 +169,20 @@ class Chain:
             return self.blocks[at + 1].before if at + 1 < len(self.blocks) else self.link
         return block.link(bisect_right(block.places, seq % BLOCK_SEQS))
 
+    def link_behind(self, seq: int) -> bytes:
+        """The same where the stream has come as far, perhaps without a message up to there."""
+        return self.link if seq > self.seq else self.link_at(seq)
+
+    def reach(self, first: int, last: int) -> int:
+        """Up to where `breaks` looks at once, however few messages are left there. What has no
+        leaf any more is apart from what has."""
+        if first <= self.anchor_seq:
+            return min(last, self.anchor_seq)
+        end = self._place(first) + BLOCKS_AT_ONCE
+        if end >= len(self.blocks):
+            return last
+        return min(last, self.blocks[end].number * BLOCK_SEQS - 1)
+
     def breaks(
         self, first: int, last: int, raws: Mapping[int, bytes], most: int
     ) -> list[tuple[int, str]]:
@@ -195,11 +211,14 @@ class Chain:
 
     def _blocks(self, first: int, last: int) -> Iterable[tuple[Block, bytes]]:
         """Those that may have leaves in a range, with the links behind them."""
-        start = bisect_right(self.blocks, first // BLOCK_SEQS - 1, key=lambda one: one.number)
-        for block, after in pairwise([*self.blocks[start:], None]):
+        for block, after in pairwise([*self.blocks[self._place(first) :], None]):
             if block is None or block.number > last // BLOCK_SEQS:
                 return
             yield block, self.link if after is None else after.before
+
+    def _place(self, seq: int) -> int:
+        """That of the first block that has leaves of a sequence, or of later ones."""
+        return bisect_right(self.blocks, seq // BLOCK_SEQS - 1, key=lambda one: one.number)
 
     def newest(self, gone: SeqSet, gone_max: int) -> tuple[int, bytes, list[Block]]:
         """The last blocks, with not many more of `gone` in them than `gone_max`; in front of them
@@ -257,8 +276,7 @@ class Chain:
 
     def snapshot(self, removed: SeqSet) -> list[bytes]:
         """As bytes, in pieces; `removed`: what is gone now."""
-        known = self._removed if self._removed is not None else removed
-        sets = known.encode(), self.missing.encode(), self.back.encode()
+        sets = self._told(removed).encode(), self.missing.encode(), self.back.encode()
         head = _HEAD.pack(
             self.since,
             self.anchor_seq,
@@ -277,6 +295,20 @@ class Chain:
             found.append(block.places.tobytes())
             found.append(bytes(block.leaves))
         return found
+
+    def _told(self, gone: SeqSet) -> SeqSet:
+        """What is known to be removed. While a start catches up that is only some of what is gone:
+        for the rest there may be an entry yet. What may have been removed says nothing alone."""
+        if self._removed is None:
+            return gone
+        told, unknown = gone.copy(), gone.copy()
+        for first, last in self._removed.ranges():
+            unknown.remove_range(first, last)
+        for first, last in unknown.ranges():
+            told.remove_range(first, last)
+        for first, last in self.known.ranges():
+            told.add_range(first, last)
+        return told
 
     @staticmethod
     def restore(data: bytes, at: int) -> tuple["Chain", int]:

@@ -6,11 +6,12 @@ chain goes on, and the one that it has to end with are in the archive's state. A
 server that knows no chains has none: the chain begins with its first message then.
 """
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from jsctl.backups.s2 import BrokenStream
-from jsctl.broker.jetstream.chains.chain import HASH_BYTES, Chain, leaf_of
+from jsctl.broker.jetstream.chains.chain import BLOCK_SEQS, HASH_BYTES, Block, Chain, leaf_of
 from jsctl.broker.jsapi.archives.consumer_documents import SEQUENCE_MAX
 from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.record import FRAME_HEADER_BYTES, Row
@@ -31,14 +32,20 @@ def document_of(chain: Chain, gone: SeqSet) -> Document:
         "anchor": anchor.hex(),
         "seq": chain.seq,
         "hash": chain.link.hex(),
-        "removed": [
-            [seq, block.leaf(at).hex()]
-            for block in blocks
-            for at, seq in enumerate(block.seqs())
-            if seq in gone
-        ],
+        "removed": [[seq, leaf.hex()] for block in blocks for seq, leaf in _gone_in(block, gone)],
     }
     return told | ({"missing": list(chain.missing.ranges())} if chain.missing else {})
+
+
+def _gone_in(block: Block, gone: SeqSet) -> Iterator[tuple[int, bytes]]:
+    """Sequences and leaves of removed messages, without a look at all that are there."""
+    begin = block.number * BLOCK_SEQS
+    seq = gone.next_present(begin)
+    while seq is not None and seq < begin + BLOCK_SEQS:
+        at = bisect_left(block.places, seq - begin)
+        if at < len(block.places) and block.places[at] == seq - begin:
+            yield seq, block.leaf(at)
+        seq = gone.next_present(seq + 1)
 
 
 class ChainBuild:

@@ -125,7 +125,8 @@ class Archives:
             decision.asked,
             f"$JS.SNAPSHOT.ACK.{replica.key[1]}.{self.view.new_name(ID_LENGTH)}".encode(),
             self._ended,
-            self._begun,
+            # Messages that come while those that are there are checked are not in the archive.
+            partial(self._begun, contents.state_of(self.view, replica)),
             self.view.now_ns,
             {name: found for (_, name), found in infos.items() if isinstance(found, ConsumerInfo)},
         )
@@ -136,11 +137,9 @@ class Archives:
         body = StreamSnapshotResponse(head=answers.head("stream_snapshot", error))
         self.answer(request, dumps(body))
 
-    def _begun(self, made: "Snapshot") -> Iterator[bytes]:
-        """Answer, and say what the archive begins with."""
-        replica = made.replica
-        state = contents.state_of(self.view, replica)
-        config = contents.config_of(replica)
+    def _begun(self, state: StreamState, made: "Snapshot") -> Iterator[bytes]:
+        """Answer, and say what the archive begins with; `state` is that of its messages."""
+        config = contents.config_of(made.replica)
         body = StreamSnapshotResponse(
             head=answers.head("stream_snapshot"), config=config, state=state
         )

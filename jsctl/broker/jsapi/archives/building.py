@@ -20,7 +20,14 @@ from jsctl.backups.archive import (
     StateEntry,
 )
 from jsctl.backups.s2 import BlockDecoder, BrokenStream
-from jsctl.backups.tar import BoundsEntry, ConfigEntry, OldEntry, RemovedEntry, TarParser
+from jsctl.backups.tar import (
+    BoundsEntry,
+    ConfigEntry,
+    OldEntry,
+    OtherEntry,
+    RemovedEntry,
+    TarParser,
+)
 from jsctl.broker.errors import BrokerError, SyncFailed
 from jsctl.broker.jetstream.chains.chain_key import CHAIN_KEY
 from jsctl.broker.jetstream.consumers.state import ConsumerState
@@ -169,6 +176,8 @@ class RestoreBuild:
             case BoundsEntry():
                 self._bound(entry.first_seq, entry.last_seq)
                 self._last_time_ns = max(entry.last_time_ns, 0)
+            case OtherEntry():
+                pass
 
     def _remove(self, seq: int) -> None:
         """A message is removed, perhaps one that comes later."""

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from jsctl.broker.jetstream.chains.chain import leaf_of
+from jsctl.broker.jetstream.chains import chain as chains
+from jsctl.broker.jetstream.chains.chain import BLOCK_SEQS, Chain, leaf_of
 from jsctl.broker.nkey import (
     KeyKind,
     decode,
@@ -16,6 +17,8 @@ from jsctl.broker.nkey import (
     sign,
     verify,
 )
+from jsctl.broker.peers.items import AuditRequest
+from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.record import Record
 from tests.broker.assets.repair.test_damaged_reads import ask, zero_all
 from tests.broker.assets.repair.test_repairs import COUNT, filled, follower, segments
@@ -221,6 +224,42 @@ def test_a_chain_that_was_rewritten_is_not_that_of_the_others() -> None:
     assert told["breaks"][0]["reason"] == "the chain is not the leader's"
 
 
+def chain_of(server: ServerPlay) -> Chain:
+    chain = server.engine.assets.streams[("A", "S")].stream.chained.chain
+    assert chain is not None
+    return chain
+
+
+def test_messages_whose_hashes_were_taken_out_as_well_are_missed() -> None:
+    """The chain of one replica ends, or begins, where others go on."""
+    cluster = chained()
+    victim = follower(cluster)
+    found, known = victim.engine.assets.streams[("A", "S")].stream, chain_of(victim)
+    short = Chain(0)
+    for seq in range(1, 151):
+        short.add_leaf(seq, known.blocks[0].leaf(seq - 1))
+    found.chained.chain = short
+    found.store.remove(list(range(151, COUNT + 1)), found.store.mark)
+    assert verified(cluster)[victim.name]["breaks"][0]["reason"] == "the chain is not the leader's"
+    cluster = chained()
+    victim = follower(cluster)
+    late = Chain(0, COUNT, chain_of(victim).link, COUNT, chain_of(victim).link)
+    victim.engine.assets.streams[("A", "S")].stream.chained.chain = late
+    told = verified(cluster)[victim.name]
+    assert told["breaks"] == [{"seq": 1, "reason": "the chain begins later than the leader's"}]
+
+
+def test_what_the_chain_has_no_hashes_of_is_not_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chains, "LEAVES_MAX", BLOCK_SEQS)
+    cluster = chained(storage="memory")
+    fill(cluster, leader_of(cluster), COUNT, 2 * BLOCK_SEQS)
+    told = chain_of(leader_of(cluster)).anchor_seq
+    assert told >= BLOCK_SEQS - 1
+    assert {one["state"] for one in verified(cluster).values()} == {"proved"}
+    (answer,) = ask(cluster, leader_of(cluster), VERIFY, 0.3)
+    assert json.loads(answer)["audit"]["first_seq"] == told + 1
+
+
 def test_a_head_from_before_finds_what_all_servers_agree_upon() -> None:
     """The owner of all servers rewrites everything: only who kept a head can tell."""
     cluster = chained(1)
@@ -273,3 +312,17 @@ def test_signatures_are_of_what_is_told() -> None:
     assert signature is not None and public is not None
     assert verify(public, text, signature)
     assert not verify(public, text + b".", signature)
+
+
+def test_a_replica_whose_messages_are_ahead_of_its_chain_is_waited_for() -> None:
+    """As behind a transfer of state, until what came meanwhile is applied, too."""
+    cluster = chained()
+    victim = follower(cluster)
+    replica = victim.engine.assets.streams[("A", "S")]
+    entry = replica.standing_index + 1
+    replica.store.append(frame_of([(COUNT + 1, 1, b"s.1", b"", b"x")]), entry)
+    audits, key = victim.engine.upkeep.audits, replica.group.key
+    audits.asked("other", AuditRequest(key, 7, entry, 1, COUNT + 1, True))
+    audits.tick(cluster.now_ns)
+    (answer,) = victim.engine.outbox.parcel("other").audited
+    assert (answer.up_to, answer.breaks) == (0, [])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from jsctl.api.codec import dumps
 from jsctl.api.stream import StreamConfig
+from jsctl.broker.assets.repair.portions import read_portion
 from jsctl.broker.jetstream.chains import chain as chains
 from jsctl.broker.jetstream.chains.chain import BEGIN, BLOCK_SEQS, Chain, leaf_of
 from jsctl.broker.jetstream.chains.chain_key import CHAIN_KEY, CHAIN_KIND
@@ -303,3 +304,37 @@ def test_what_a_new_limit_removed_is_not_missing_when_that_is_applied_once_more(
     apply(stream, entry)
     assert stream.store.messages < 10
     assert broken(started(stream, snapshot, entry)) == []
+
+
+def test_a_state_that_is_written_while_a_start_catches_up_tells_what_is_gone_alone() -> None:
+    """With a limit every message may be the one that an entry removed."""
+    stream = begun(max_msgs=8)
+    store(stream, 1, 10)
+    snapshot, log = stream.snapshot(), list[bytes]()
+    for seq in range(11, 14):
+        log.append(encode_messages([(seq, 10, b"s.1", b"", b"x")]))
+        apply(stream, log[-1])
+    again = started(stream, snapshot, log[0])
+    again = started(stream, again.snapshot(), *log[1:])
+    assert broken(again) == []
+    snapshot = again.snapshot()
+    stream.store.remove((12,), stream.store.mark)
+    again = started(stream, snapshot)
+    assert broken(again) == [(12, "the message is missing")]
+
+
+def test_few_messages_among_many_that_are_gone_are_looked_at_in_pieces() -> None:
+    stream = begun()
+    for number in range(12):
+        store(stream, 1 + number * BLOCK_SEQS, BLOCK_SEQS)
+    last = stream.store.last_seq
+    apply(stream, encode_remove(list(range(2, last))))
+    assert len(raws(stream)) == 2
+    first, seen = 1, list[tuple[int, int]]()
+    while first <= last:
+        made = read_portion(stream, first, last, 1 << 20, chained=True)
+        seen.append((made.up_to + 1 - first, made.count))
+        assert (made.link, made.breaks) == (chain_of(stream).link_at(made.up_to), [])
+        first = made.up_to + 1
+    assert sum(count for _, count in seen) == 2
+    assert max(size for size, _ in seen) <= chains.BLOCKS_AT_ONCE * BLOCK_SEQS

@@ -11,7 +11,7 @@ import pytest
 from jsctl.backups import s2
 from jsctl.backups import tar as old
 from jsctl.backups.archive import ConsumerEntry, MessageEntry
-from jsctl.backups.tar import OldEntry, TarParser
+from jsctl.backups.tar import OldEntry, OtherEntry, TarParser
 from tests.support.archives import ask, restore
 from tests.support.node_play import NodePlay
 from tests.support.stream_requests import stream
@@ -97,6 +97,31 @@ BROKEN = {
     ),
     "what went wrong": (tar(("errors.txt", b"a block was bad")), "a block was bad"),
 }
+
+
+def head(name: str, content: bytes, kind: bytes) -> bytes:
+    made = tarfile.TarInfo(name)
+    made.size, made.type = len(content), kind
+    return made.tobuf(tarfile.USTAR_FORMAT) + content + bytes(-len(content) % 512)
+
+
+def test_heads_that_say_very_much_are_refused() -> None:
+    parser = TarParser()
+    parser.feed(head("x", b"7 a=bc\n" * 60, tarfile.XHDTYPE))
+    parser.feed(head("x", b"3 \n" * 20_000, tarfile.XHDTYPE))
+    assert parser.next() == OtherEntry()
+    with pytest.raises(s2.BrokenStream, match="too much"):
+        parser.next()
+
+
+def test_files_of_no_interest_are_passed_over_one_at_a_time() -> None:
+    parser = TarParser()
+    for kind in (tarfile.REGTYPE, tarfile.XHDTYPE):
+        parser.feed(head("other", b"", kind) * 3)
+    parser.feed(head("msgs/1.blk", b"", tarfile.REGTYPE) + bytes(1024))
+    assert [parser.next() for _ in range(7)] == [OtherEntry()] * 7
+    assert parser.next() is None
+    parser.finish()
 
 
 def test_configurations_of_consumers_are_not_collected_without_end(
