@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from nats.errors import MaxPayloadError
 
 from jsctl.api.stream import StreamConfig
 from jsctl.client import headers as block_of_headers
@@ -83,3 +84,14 @@ async def test_what_is_removed_while_it_is_read_is_not_waited_for(here: Settings
                 await manager.purge("RM")
         await manager.delete_stream("RM")
     assert found == [*range(1, BATCH + 1)]
+
+
+async def test_headers_count_where_a_message_is_too_large(here: Settings) -> None:
+    """The server would close the connection, and a service would end by one request."""
+    async with connect(here) as client:
+        subscription = await client.subscribe("echo")
+        body = bytes(client.max_payload)
+        with pytest.raises(MaxPayloadError):
+            await client.publish("echo", body, headers=Headers.of([("A", "1")]))
+        await client.publish("echo", body)
+        assert (await subscription.next_msg(timeout=30)).data == body

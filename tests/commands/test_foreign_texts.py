@@ -3,6 +3,8 @@
 import base64
 import io
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -71,6 +73,26 @@ def test_an_event_stays_on_its_lines() -> None:
     shown = extended(event)
     assert ESCAPE not in shown
     assert "S\\n[03:04:05] [x] another one\\x1b[2J" in shown
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+def test_what_an_encoding_does_not_have_is_shown(cli: Run, encoding: str) -> None:
+    cli("context", "add", "a", "--description", "gr\xfc\xdf", "--user", "u", "--password", "p")
+    done = subprocess.run(
+        [sys.executable, "-m", "jsctl", "context", "info", "a"],
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    shown = b"gr\\xfc\\xdf" if encoding == "ascii" else "gr\xfc\xdf".encode()
+    assert b"Description: " + shown in done.stdout
+
+
+def test_a_title_has_no_escapes(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert cli("errors", "lookup", "10059").out.startswith("NATS Error Code: 10059\n")
 
 
 @pytest.mark.parametrize("server", ["nats-server", "jsctl"], indirect=True, scope="package")
