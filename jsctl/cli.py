@@ -84,6 +84,8 @@ def main(
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
+    except ValueError as error:
+        return _failed(_unreadable(error), flags)
     except OSError as error:  # of a file or a terminal: those of connections are other errors
         return _unwritten(error, flags)
 
@@ -448,6 +450,15 @@ def _hinted(error: JsctlError, words: Sequence[str], hints: Hints) -> JsctlError
     return error
 
 
+def _unreadable(error: ValueError) -> JsctlError:
+    """An answer that is none; what was in files is told before. Raises any other error."""
+    from jsctl.api.strict import DecodeError
+
+    if not isinstance(error, DecodeError):
+        raise error
+    return JsctlError(f"the server's answer cannot be read: {error}")
+
+
 def _unwritten(error: OSError, flags: dict[str, str]) -> int:
     """A file that cannot be opened or written. What stdout did not take is given up: it would fail
     again at the end of the process."""
@@ -468,11 +479,13 @@ def _failed(error: JsctlError, flags: dict[str, str]) -> int:
         document |= {"class": error.kind, "message": str(error), "hint": " ".join(error.hints)}
         print(as_json_line({"error": document}), file=sys.stderr)
         return exit_code_of(error, os.environ)
+    from jsctl.render.table import readable  # what servers say, and names, may be anything
+
     if isinstance(error, _WithHelp):
-        print(f"error: {error}\n", file=sys.stderr)
+        print(f"error: {readable(str(error))}\n", file=sys.stderr)
         print(error.page)
     else:
-        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
+        print(f"{PROGRAM}: error: {readable(str(error))}", file=sys.stderr)
     for hint in error.hints[:HINTS_MAX]:
-        print(f"  {hint}", file=sys.stderr)
+        print(f"  {readable(hint)}", file=sys.stderr)
     return exit_code_of(error, os.environ)

@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
+from io import TextIOWrapper
 from typing import NoReturn
 
 from jsctl import INTERRUPTED
@@ -43,6 +44,14 @@ def _with_all_streams() -> None:
             setattr(sys, name, os.fdopen(_nowhere(number), mode, encoding="utf-8"))
 
 
+def _with_all_texts() -> None:
+    """What an encoding does not have is shown in escapes; bytes that are no text go out as they
+    came in. Neither is an error: names and messages are anybody's."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        whole = sys.stdout.encoding.lower() in ("utf-8", "utf8")
+        sys.stdout.reconfigure(errors="surrogateescape" if whole else "backslashreplace")
+
+
 def _nowhere(number: int) -> int:
     opened = os.open(os.devnull, os.O_RDWR)
     if opened != number:
@@ -55,6 +64,7 @@ def run(begin: Callable[[], None]) -> int:
     """Run the command line; the exit status is returned. `begin` is called when all that a command
     needs is loaded: from then on an interrupt is the command's."""
     _with_all_streams()
+    _with_all_texts()
     if sys.argv[1:2] == ["broker"]:
         serve_broker(sys.argv[2:], begin)
     if sys.argv[1:2] == ["__complete"]:

@@ -270,6 +270,8 @@ class ContextStore:
             return (self.root / file).read_text(encoding="utf-8").strip()
         except (FileNotFoundError, NotADirectoryError):
             return ""
+        except UnicodeDecodeError:
+            raise UsageError(f"{self.root / file} does not hold the name of a context") from None
 
     def _write(self, path: Path, text: str) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

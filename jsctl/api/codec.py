@@ -24,7 +24,17 @@ from jsctl.api.fields import Wire
 from jsctl.api.jsontext import Repeated
 from jsctl.api.strict import DecodeError, Mismatch, quoted
 
-__all__ = ["DecodeError", "decode", "default_of", "dumps", "encode", "key_of", "loads", "wire_of"]
+__all__ = [
+    "DecodeError",
+    "decode",
+    "default_of",
+    "dumps",
+    "encode",
+    "key_of",
+    "keys_of",
+    "loads",
+    "wire_of",
+]
 
 T = TypeVar("T")
 Convert = Callable[[Any], Any]
@@ -254,6 +264,11 @@ def dumps(value: object, *, indent: int | None = None) -> bytes:
 def key_of(cls: type, attr: str) -> str:
     """The JSON name of a field."""
     return next(slot.key for slot in _plan(cls).slots.values() if slot.attr == attr)
+
+
+def keys_of(cls: type) -> frozenset[str]:
+    """The JSON names of all fields."""
+    return frozenset(_plan(cls).keys)
 
 
 def wire_of(declared: "Field[Any]") -> Wire:

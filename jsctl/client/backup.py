@@ -21,6 +21,7 @@ from jsctl.api.requests import StreamSnapshotRequest
 from jsctl.api.times import parse_time
 from jsctl.backups.directory import ARCHIVE, DESCRIPTION, OLD_ARCHIVE, archive_of
 from jsctl.client.failures import foreign_errors, translate
+from jsctl.client.headers import status_of
 from jsctl.client.manager import Manager
 from jsctl.client.reading import heed_interrupt
 from jsctl.client.requests import STREAM_NOT_FOUND, Refused
@@ -251,7 +252,7 @@ async def _chunks(subscription: "Subscription", manager: Manager) -> AsyncIterat
             raise found from None
         heed_interrupt()
         headers = message.headers or {}
-        status = headers.get("Status", "")
+        status = status_of(message.headers)
         if status and status != END:
             said = headers.get("Description", "")
             raise JsctlError(f"the server broke the backup off: {status} {said}".rstrip())

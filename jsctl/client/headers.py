@@ -6,6 +6,7 @@ A dictionary has one value of each name, and a name can have several.
 from collections.abc import Iterable, Iterator, Mapping
 
 VERSION = b"NATS/1.0"
+STATUS_DIGITS = 3
 _ONE_LINE = {ord("\r"): " ", ord("\n"): " "}
 """A value ends where its line ends."""
 
@@ -25,6 +26,14 @@ class Headers(dict[str, str]):
             return None
         lines = "".join(f"{name}: {value.translate(_ONE_LINE)}\r\n" for name, value in listed)
         return cls(dict(listed), VERSION + b"\r\n" + lines.encode() + b"\r\n")
+
+
+def status_of(headers: Mapping[str, str] | None) -> str:
+    """`503`, `408`, ... of what a server says itself; empty for messages, which may well have a
+    header of the name that the library gives to it."""
+    line = headers.block.partition(b"\r\n")[0] if isinstance(headers, Headers) else b""
+    word = line.removeprefix(VERSION).strip()[:STATUS_DIGITS]
+    return word.decode() if len(word) == STATUS_DIGITS and word.isdigit() else ""
 
 
 def pairs_of(block: bytes) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ from nats.aio.transport import TcpTransport
 from nats.protocol.command import hpub_cmd
 from nats.protocol.parser import ERR_RE
 
-from jsctl.client.headers import Headers
+from jsctl.client.headers import Headers, status_of
 from jsctl.client.login import Login
 from jsctl.client.refusals import Refusals, is_passing, sentence_of
 from jsctl.errors import JsctlError
@@ -25,11 +25,14 @@ if TYPE_CHECKING:
     import ssl
     from urllib.parse import ParseResult
 
+    from nats.aio.msg import Msg
+
 FLUSH_S = 10.0
 BUFFER_BYTES = 32 * 1024
 _CONNECT = b"CONNECT "
 _SECRETS = ("user", "pass", "auth_token", "jwt", "nkey", "sig")
 _PING = b"PING\r\n"
+NO_RESPONDERS = "503"
 
 
 class NatsClient(Client):
@@ -66,9 +69,38 @@ class NatsClient(Client):
         self._err = errors.Error(text)
 
     async def _process_headers(self, headers: bytes) -> "dict[str, str] | None":
-        """With the bytes that they came as."""
-        found = await super()._process_headers(headers)
+        """With the bytes that they came as; what cannot be read has none.
+
+        Whoever may publish can send anything, and an error here would be the end of all reading.
+        """
+        try:
+            found = await super()._process_headers(headers)
+        except (IndexError, ValueError):
+            return None
         return Headers(found, bytes(headers)) if found else found
+
+    def _build_message(
+        self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: "dict[str, str] | None"
+    ) -> "Msg":
+        """As for headers: what is no UTF-8 in a subject is replaced."""
+        subject, reply = (one.decode("utf-8", "replace").encode() for one in (subject, reply))
+        made: Msg = super()._build_message(sid, subject, reply, data, headers)
+        return made
+
+    async def request(
+        self,
+        subject: str,
+        payload: bytes = b"",
+        timeout: float = 0.5,
+        old_style: bool = False,
+        headers: "dict[str, Any] | None" = None,
+    ) -> "Msg":
+        """The answer, also one that has a header named `Status`."""
+        assert not old_style, "nobody asks so"
+        found = await self._request_new_style(subject, payload, timeout=timeout, headers=headers)
+        if status_of(found.headers) == NO_RESPONDERS:
+            raise errors.NoRespondersError
+        return found
 
     async def _send_publish(
         self,
@@ -78,10 +110,13 @@ class NatsClient(Client):
         payload_size: int,
         headers: "dict[str, Any] | None",
     ) -> None:
-        """Headers that came with a message leave as they came."""
+        """Headers that came with a message leave as they came; with those that are too large the
+        server would close the connection."""
         if not isinstance(headers, Headers):
             await super()._send_publish(subject, reply, payload, payload_size, headers)
             return
+        if len(headers.block) + payload_size > self.max_payload:
+            raise errors.MaxPayloadError
         command = hpub_cmd(subject, reply, bytearray(headers.block), payload)
         self.stats["out_msgs"] += 1
         self.stats["out_bytes"] += payload_size

@@ -15,6 +15,7 @@ from jsctl.api.errors import ApiError
 from jsctl.api.subjects import AckSubject, parse_ack
 from jsctl.api.times import SECOND_NS
 from jsctl.api.words import AckPolicy, DeliverPolicy
+from jsctl.errors import Unreachable
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -26,7 +27,10 @@ HEARTBEAT_NS = 5 * SECOND_NS
 SILENCES_MAX = 2
 """After so many heartbeats that did not come the consumer is taken for lost."""
 INACTIVE_NS = 30 * SECOND_NS
+AGAIN_S = 1.0
 CONSUMER_NOT_FOUND = 10014
+_NOT_AVAILABLE = frozenset({10008, 10118, 10119})
+"""Errors of servers that are about to be there again."""
 
 Delivered = tuple["Msg", AckSubject]
 
@@ -70,35 +74,73 @@ class Feed:
     async def next(self) -> Delivered:
         """The next message and where it is stored; waits for ever."""
         while True:
+            found = await self._one(patient=True)
+            if found is not None:
+                return found
+
+    async def present(self) -> AsyncIterator[Delivered]:
+        """What was there when it began. What goes away meanwhile is not waited for: a heartbeat
+        says that nothing is on its way any more."""
+        for _ in range(self.pending):
+            found = await self._one(patient=False)
+            if found is None:
+                return
+            yield found
+            if not found[1].pending:
+                return
+
+    async def _one(self, *, patient: bool) -> Delivered | None:
+        """The next message, or None at a heartbeat of a consumer that has delivered everything.
+
+        Who is patient waits for servers that are away, however long.
+        """
+        while True:
             try:
                 async with asyncio.timeout(SILENCES_MAX * HEARTBEAT_NS / SECOND_NS):
                     message = await self._arrived.get()
             except TimeoutError:
-                await self._again()
+                await self._again(patient=patient)
                 continue
             stored = parse_ack(message.reply.encode()) if message.reply else None
             if stored is None:
-                await self._control(message)
+                if await self._has_all(message):
+                    return None
+                if self._lacks(message):
+                    await self._again(patient=patient)
             elif stored.consumer_seq != self._consumer_seq + 1:
-                await self._again()
+                await self._again(patient=patient)
             else:
                 self._consumer_seq, self._stream_seq = stored.consumer_seq, stored.stream_seq
                 return message, stored
 
-    async def _control(self, message: "Msg") -> None:
-        """Heartbeats tell what should have come; flow control wants an answer."""
-        headers = message.headers or {}
+    async def _has_all(self, message: "Msg") -> bool:
+        """Whether a heartbeat says that all has come; flow control gets its answer."""
         if message.reply:
             await self._manager.client.publish(message.reply)
-        if stalled := headers.get("Nats-Consumer-Stalled"):
+        if stalled := (message.headers or {}).get("Nats-Consumer-Stalled"):
             await self._manager.client.publish(stalled)
-        last = headers.get("Nats-Last-Consumer", "")
-        if last.isdigit() and int(last) > self._consumer_seq:
-            await self._again()
+            return False
+        return _last_of(message) == self._consumer_seq
 
-    async def _again(self) -> None:
-        await self.stop()
-        await self.start()
+    def _lacks(self, message: "Msg") -> bool:
+        """Whether a heartbeat tells of more than came."""
+        return _last_of(message) > self._consumer_seq
+
+    async def _again(self, *, patient: bool) -> None:
+        """Another consumer goes on; who is patient asks for it until there is one."""
+        while True:
+            try:
+                await self.stop()
+                await self.start()
+            except Unreachable:
+                if not patient:
+                    raise
+            except ApiError as error:
+                if not patient or error.err_code not in _NOT_AVAILABLE:
+                    raise
+            else:
+                return
+            await asyncio.sleep(AGAIN_S)
 
     async def stop(self) -> None:
         """Forgets the consumer; it would go away by itself, only later."""
@@ -113,6 +155,12 @@ class Feed:
         except ApiError as error:
             if error.err_code != CONSUMER_NOT_FOUND:
                 raise
+
+
+def _last_of(message: "Msg") -> int:
+    """What a heartbeat says was delivered last; -1 for other messages."""
+    last = (message.headers or {}).get("Nats-Last-Consumer", "")
+    return int(last) if last.isdecimal() else -1
 
 
 @asynccontextmanager

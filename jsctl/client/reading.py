@@ -11,6 +11,7 @@ from jsctl.api.subjects import api_subject, parse_ack
 from jsctl.api.times import SECOND_NS
 from jsctl.api.words import AckPolicy, DeliverPolicy
 from jsctl.client.failures import foreign_errors, translate
+from jsctl.client.headers import status_of
 from jsctl.client.requests import api_prefix
 from jsctl.dataclass import dataclass
 from jsctl.errors import Unreachable
@@ -22,11 +23,15 @@ BATCH = 500
 BATCH_BYTES = 4 * 1024 * 1024
 INACTIVE_NS = 60 * SECOND_NS
 AGAIN_S = 0.02
-NO_RESPONDERS = "503"
+NO_RESPONDERS, NO_MESSAGE = "503", "408"
 
 
 class _NotKnownYet(Unreachable):
     """The consumer is on a server that this one has not heard of it from."""
+
+
+class _Nothing(Unreachable):
+    """The server waited, and had no message for the consumer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,11 @@ async def read_stream(
                 if loop.time() > patience:
                     raise
                 await asyncio.sleep(AGAIN_S)
+            except _Nothing:
+                # What was left may have been removed, or is too old, meanwhile.
+                left = (await manager.consumer_info(stream, info.name)).num_pending
+                if left:
+                    raise
     finally:
         await asyncio.shield(manager.delete_consumer(stream, info.name))
 
@@ -116,7 +126,7 @@ async def _batch(
             heed_interrupt()
             ack = parse_ack(message.reply.encode())
             if ack is None:
-                status = (message.headers or {}).get("Status", "")
+                status = status_of(message.headers)
                 break
             found += 1
             if ack.consumer_seq != seen + found:
@@ -133,5 +143,8 @@ async def _batch(
     finally:
         await subscription.unsubscribe()
     if not found:
-        kind = _NotKnownYet if status == NO_RESPONDERS else Unreachable
+        kind = _KINDS.get(status, Unreachable)
         raise kind(f"stream {stream} stopped delivering (status {status})")
+
+
+_KINDS = {NO_RESPONDERS: _NotKnownYet, NO_MESSAGE: _Nothing}

@@ -1,10 +1,10 @@
 """One typed request to the JetStream API: subject, body, answer, errors."""
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from jsctl.api.codec import decode, dumps
+from jsctl.api import jsontext
+from jsctl.api.codec import DecodeError, decode, dumps
 from jsctl.api.errors import ApiError
 from jsctl.api.subjects import API_PREFIX, api_subject, domain_prefix
 from jsctl.client.addresses import shown_urls
@@ -66,8 +66,8 @@ class Requester:
         headers = {API_LEVEL_HEADER: str(level)} if level else None
         answer = await self.exchange(subject, payload, headers)
         try:
-            document = json.loads(answer)
-        except ValueError:
+            document = jsontext.parse(answer)
+        except DecodeError:
             raise JsctlError(f"the answer to {subject} is not JSON") from None
         if not isinstance(document, dict):
             raise JsctlError(f"the answer to {subject} is not an object")
@@ -111,7 +111,7 @@ class Requester:
                 while not expected or len(found) < expected:
                     wait = SILENCE_SECONDS if found else self.settings.timeout
                     message = await subscription.next_msg(timeout=wait)
-                    document = json.loads(message.data or b"{}")
+                    document = jsontext.parse(message.data or b"{}")
                     if isinstance(document, dict) and document:
                         found.append(document)
             except (NatsTimeout, TimeoutError, ValueError):

@@ -4,13 +4,15 @@ Anybody can answer these questions: what is not such an answer is passed over.
 """
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
+from jsctl.api import jsontext
+from jsctl.api.codec import DecodeError
 from jsctl.api.times import SECOND_NS
+from jsctl.client.headers import status_of
 from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError, Unreachable
 
@@ -63,7 +65,7 @@ async def answers(
                     message = await arrived.get()
             except TimeoutError:
                 return
-            if not message.data and (message.headers or {}).get("Status") == "503":
+            if not message.data and status_of(message.headers) == "503":
                 raise Unreachable("no service instances found")
             document = _document(message.data, verb)
             if document is not None:
@@ -83,8 +85,8 @@ async def first(client: "NatsClient", subject: str, timeout_s: float) -> Documen
 def _document(data: bytes, verb: str) -> Document | None:
     """An answer to that question, or None for anything else."""
     try:
-        found = json.loads(data)
-    except ValueError:
+        found = jsontext.parse(data)
+    except DecodeError:
         return None
     if not isinstance(found, dict) or found.get("type") != _TYPE.format(verb):
         return None

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from jsctl.api.errors import ApiError
 from jsctl.api.stream import RawStreamMsg
-from jsctl.client.headers import Headers, block_of, pairs_of
+from jsctl.client.headers import Headers, block_of, pairs_of, status_of
 from jsctl.errors import JsctlError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def stored_answer(answer: bytes) -> dict[str, object]:
 def direct_answer(message: "Msg") -> RawStreamMsg:
     """A message that a direct get brought. Raises ApiError when there was none."""
     headers = dict(message.headers or {})
-    status = headers.get("Status", "")
+    status = status_of(message.headers)
     if status == "404":
         raise NO_MESSAGE
     seq = headers.get("Nats-Sequence", "")

@@ -6,19 +6,20 @@ answer ends it, and the timeout bounds it.
 """
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from jsctl.api.codec import decode, dumps, encode
+from jsctl.api import jsontext
+from jsctl.api.codec import DecodeError, decode, dumps, encode
 from jsctl.api.errors import ApiError
 from jsctl.api.server import EventFilterOptions, ServerInfo
 from jsctl.api.subjects import server_request
 from jsctl.client.addresses import shown_urls
+from jsctl.client.headers import status_of
 from jsctl.dataclass import dataclass
-from jsctl.errors import NotAllowed, Unreachable
+from jsctl.errors import JsctlError, NotAllowed, Unreachable
 from jsctl.settings import Settings
 
 if TYPE_CHECKING:
@@ -159,15 +160,27 @@ async def _next(subscription: object, wait: float) -> "Msg | None":
 
 
 def _reply(message: "Msg", rtt_ns: int) -> SystemReply:
-    if (message.headers or {}).get("Status") == "503":
+    if status_of(message.headers) == "503":
         raise NoSystemRights(NO_RIGHTS)
-    document = json.loads(message.data)
+    try:
+        document = jsontext.parse_object(message.data)
+    except DecodeError as error:
+        raise JsctlError(f"the answer of a server cannot be read: {error}") from None
     server = decode(ServerInfo, document.get("server") or {})
     data = document.get("data", document.get("statsz")) or {}
-    error = None
-    if problem := document.get("error"):
-        error = ApiError(int(problem.get("code", 0)), 0, str(problem.get("description", problem)))
-    return SystemReply(server, data, error, rtt_ns, document)
+    if not isinstance(data, dict):
+        data = {}
+    return SystemReply(server, data, _error(document.get("error")), rtt_ns, document)
+
+
+def _error(problem: object) -> ApiError | None:
+    if not problem:
+        return None
+    if not isinstance(problem, dict):
+        return ApiError(0, 0, str(problem))
+    code = problem.get("code")
+    description = str(problem.get("description", problem))
+    return ApiError(code if isinstance(code, int) else 0, 0, description)
 
 
 PATHS: Mapping[str, str] = {

@@ -5,12 +5,12 @@ by the numbers that servers give to the links between them.
 """
 
 import asyncio
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from jsctl.api import jsontext
 from jsctl.dataclass import dataclass
 from jsctl.errors import Unreachable
 
@@ -97,7 +97,7 @@ async def trace(
 def _passage(data: bytes) -> Passage | None:
     """What a server told; None for anything else."""
     try:
-        found = json.loads(data)
+        found: Any = jsontext.parse(data)
         events: list[Mapping[str, object]] = [
             event for event in found["events"] if isinstance(event, dict)
         ]

@@ -6,13 +6,19 @@ is ever printed, and it always ends with status 0: a key was hit, not a command 
 """
 
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from jsctl.completion.words import Answer, complete
+from jsctl.render.table import safe
 
 BREAKS = "=:"
 """Where bash ends words of its own."""
+_PLAIN = re.compile(r"[\w./:=+-]+", re.ASCII)
+_QUOTES = re.compile("['\u2018\u2019\u201a\u201b]")
+_TWICE = re.compile(f"({_QUOTES.pattern})\\1")
+"""All of these end a text in quotes there."""
 SHELLS = ("bash", "zsh", "fish", "powershell")
 
 
@@ -23,13 +29,16 @@ def main(arguments: Sequence[str]) -> int:
     words = given[given.index("--") + 1 :] if "--" in given else given
     if shell == "bash":
         words = joined(words)
+    elif shell == "powershell":
+        words = [*map(_unquoted, words)]
     try:
         answer = complete(words, os.environ)
     except Exception:  # noqa: BLE001 - a traceback in the middle of a command line helps nobody
         return 0
     last = words[-1] if words else ""
     cut = max(last.rfind(mark) + 1 for mark in BREAKS) if shell == "bash" else 0
-    sys.stdout.write(_lines(answer, last[:cut]))
+    written = _quoted if shell == "powershell" else str
+    sys.stdout.write(_lines(answer, last[:cut], written))
     return 0
 
 
@@ -47,9 +56,24 @@ def joined(words: Sequence[str]) -> list[str]:
     return found
 
 
-def _lines(answer: Answer, prefix: str) -> str:
+def _unquoted(word: str) -> str:
+    """As it was written, which may be with a quote at its beginning alone."""
+    if not word.startswith("'"):
+        return word
+    inner = word[1:].removesuffix("'") if len(word) > 1 else ""
+    return _TWICE.sub(r"\1", inner)
+
+
+def _quoted(value: str) -> str:
+    """As a word of PowerShell, which takes it over as it is: names may be anybody's."""
+    if _PLAIN.fullmatch(value):
+        return value
+    return "'" + _QUOTES.sub(r"\g<0>\g<0>", value) + "'"
+
+
+def _lines(answer: Answer, prefix: str, written: Callable[[str], str]) -> str:
     lines = [
-        f"{value[len(prefix) :]}\t{help_text}" if help_text else value[len(prefix) :]
+        written(value[len(prefix) :]) + (f"\t{safe(help_text)}" if help_text else "")
         for value, help_text in answer.candidates
         if value.startswith(prefix) and value.isprintable()
     ]

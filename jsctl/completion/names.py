@@ -48,7 +48,7 @@ def known_names(
     try:
         with QuickClient(settings, PATIENCE_S) as client:
             found = ask(_Api(client, settings), values)[:NAMES_MAX]
-    except (OSError, ValueError, KeyError, TypeError, JsctlError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, JsctlError):
         return names
     kept.put(key, found)
     return found

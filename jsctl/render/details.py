@@ -56,7 +56,7 @@ class Details:
     def row(self, label: str, value: object) -> None:
         """A line; an empty label goes on with the value above."""
         text = ("true" if value else "false") if isinstance(value, bool) else str(value)
-        self._lines.append(_Line(_Kind.ROW, label, safe(text), self._indent))
+        self._lines.append(_Line(_Kind.ROW, safe(label), safe(text), self._indent))
 
     def row_if(self, label: str, value: object) -> None:
         """A line, unless the value is empty, zero or false."""
@@ -76,12 +76,12 @@ class Details:
         """
         self._indent = indent
         kind = _Kind.PARENT if parent else _Kind.TITLE
-        self._lines.append(_Line(kind, title, "", indent))
+        self._lines.append(_Line(kind, safe(title), "", indent))
 
     def lead(self, title: str, *, indent: int = 0) -> None:
         """Starts a section whose title has neither a colon nor empty lines around it."""
         self._indent = indent
-        self._lines.append(_Line(_Kind.LEAD, title, "", indent))
+        self._lines.append(_Line(_Kind.LEAD, safe(title), "", indent))
 
     def indent(self, width: int) -> None:
         """Moves what follows to the right, without a title."""

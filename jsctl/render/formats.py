@@ -10,7 +10,7 @@ from jsctl.render.table import safe
 
 R = TypeVar("R")
 _YAML_WORDS = frozenset(
-    {"", "yes", "no", "on", "off", "true", "false", "null", "none", "=", "~", "y", "n"}
+    {"", "yes", "no", "on", "off", "true", "false", "null", "none", "=", "~", "y", "n", "<<"}
 )
 _YAML_MARKS = frozenset("-?:,[]{}#&*!|>'\"%@`")
 
@@ -103,9 +103,13 @@ def as_csv(rows: Sequence[R], columns: Sequence[Column[R]], *, delimiter: str = 
 
     out = io.StringIO()
     writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
+    # Until Python 3.13 it left this line end alone, and readers began another row there.
+    quoting = csv.writer(out, delimiter=delimiter, lineterminator="\n", quoting=csv.QUOTE_ALL)
     writer.writerow([column.key for column in columns])
     for row in rows:
-        writer.writerow([_flat(column.value(row)) for column in columns])
+        cells = [_flat(column.value(row)) for column in columns]
+        ends = any(isinstance(cell, str) and "\r" in cell for cell in cells)
+        (quoting if ends else writer).writerow(cells)
     return out.getvalue().rstrip("\n")
 
 
@@ -119,7 +123,7 @@ def _flat(value: object) -> object:
 
 def as_markdown(headings: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> str:
     """A pipe table; the title is a heading above it."""
-    lines = [f"# {title}"] if title else []
+    lines = [f"# {safe(title)}"] if title else []
     lines.append("| " + " | ".join(_md(heading) for heading in headings) + " |")
     lines.append("|" + " --- |" * len(headings))
     lines += ["| " + " | ".join(_md(cell) for cell in row) + " |" for row in rows]

@@ -72,10 +72,8 @@ def moment(text: str) -> str:
 
 
 def moment_ns(time_ns: int) -> str:
-    """Nanoseconds of the Unix epoch as local time."""
-    if time_ns == 0:
-        return "0001-01-01 00:00:00"
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time_ns // SECOND_NS))
+    """Nanoseconds of the Unix epoch as local time, as `moment_s`."""
+    return moment_s(time_ns // SECOND_NS) if time_ns else "0001-01-01 00:00:00"
 
 
 def moment_s(seconds: int) -> str:

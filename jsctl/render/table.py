@@ -94,6 +94,16 @@ def safe(cell: Cell) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+_LAYOUT = frozenset("\n\t")
+
+
+def readable(text: str) -> str:
+    """The same of a text of several lines, which stay."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in _LAYOUT else safe(c) for c in text)
+
+
 def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
     count = max((len(row) for row in rows), default=0)
     return [

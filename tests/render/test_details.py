@@ -52,3 +52,10 @@ def test_a_lead_stands_right_above_its_rows() -> None:
         "Mappings:\n\n   a.>\n    Destination: b.>\n   c\n    Destination: d\n"
     )
     assert screen.sections() == {"a.>": {"Destination": "b.>"}, "c": {"Destination": "d"}}
+
+
+def test_what_servers_name_moves_no_cursor() -> None:
+    screen = Details("a\x1bb")
+    screen.section("c\x1bd")
+    screen.row("e\x1b\nf", "g\x1bh")
+    assert screen.render() == "a\\x1bb\n\nc\\x1bd:\n\n  e\\x1b\\nf: g\\x1bh\n"

@@ -95,3 +95,17 @@ def test_documents_that_come_one_by_one_keep_the_columns_of_the_first() -> None:
     assert [row["a"] for row in rows] == ["1", "", "2"]
     rest = [json.loads(row["rest"]) if row["rest"] else None for row in rows]
     assert rest == [None, {"b.d": [2], "e": 'y, "z"'}, {"b": {}}]
+
+
+def test_a_key_that_merges_others_is_a_text() -> None:
+    assert yaml.safe_load(as_yaml({"<<": "x", "a": "<<"})) == {"<<": "x", "a": "<<"}
+
+
+def test_a_title_moves_no_cursor() -> None:
+    assert as_markdown(["A"], [["x"]], "t\x1b") == "# t\\x1b\n| A |\n| --- |\n| x |"
+
+
+def test_a_line_end_in_a_value_ends_no_row() -> None:
+    text = render_rows([("a\rb", 1), ("c\r\nd", 2)], COLUMNS, "csv")
+    read = list(csv.reader(io.StringIO(text, newline="")))
+    assert read[1:] == [["a\rb", "1"], ["c\r\nd", "2"]]

@@ -91,3 +91,8 @@ def test_shared_domain_parts_are_cut() -> None:
     assert humanize.compact(["a.b", "a.b"]) == ["a", "a"]
     assert humanize.compact(["n1.example.net"]) == ["n1"]
     assert humanize.compact([]) == []
+
+
+def test_a_time_that_no_calendar_has_is_a_number_of_seconds() -> None:
+    assert humanize.moment_ns(10**30) == f"{10**21}s"
+    assert humanize.moment_ns(-(10**30)) == f"-{10**21}s"

@@ -301,12 +301,10 @@ class Watch:
 
     async def present(self) -> AsyncIterator[Entry]:
         """What was there when the watch began."""
-        for _ in range(self._feed.pending):
-            entry = self._entry(await self._feed.next())
+        async for delivered in self._feed.present():
+            entry = self._entry(delivered)
             if self._wants(entry):
                 yield entry
-            if not entry.pending:  # what was there may go away while it is read
-                return
 
     async def all(self) -> AsyncIterator[Entry]:
         """For ever."""

@@ -9,7 +9,7 @@ import hashlib
 import json
 import time
 from base64 import b64decode, urlsafe_b64encode
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from jsctl.api.stream import StreamInfo
 from jsctl.api.times import format_time
 from jsctl.api.words import DeliverPolicy
 from jsctl.client.buckets.kv import valid_bucket
-from jsctl.client.ordered import ordered
+from jsctl.client.ordered import Delivered, Feed, ordered
 from jsctl.client.worded import library_words, not_found, refused, worded
 from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError, UsageError
@@ -212,15 +212,12 @@ class Store:
         if not info.size:
             return
         config = ConsumerConfig(filter_subject=self._chunks(info.nuid))
-        digest, count = hashlib.sha256(), 0
+        digest = hashlib.sha256()
         with library_words():
             async with ordered(self._manager, PREFIX + self.name, config) as feed:
-                while feed.pending and count < info.chunks:
-                    async with asyncio.timeout(self._manager.settings.timeout):
-                        message, _ = await feed.next()
+                async for message, _ in feed.present():
                     digest.update(message.data)
                     write(bytes(message.data))
-                    count += 1
         if info.digest and info.digest != _digest_text(digest.digest()):
             raise refused("received a corrupt object, digests do not match")
 
@@ -258,27 +255,27 @@ class Store:
 
     async def objects(self) -> list[ObjectInfo]:
         """All objects that are not deleted."""
-        async with self.watch(history=False) as (pending, changes):
-            found: list[ObjectInfo] = []
-            for _ in range(pending):
-                found.append(await changes())
+        async with self._feed(DeliverPolicy.LAST_PER_SUBJECT) as feed:
+            found = [_changed(delivered) async for delivered in feed.present()]
         return [info for info in found if not info.deleted]
 
+    async def changes(self) -> AsyncGenerator[ObjectInfo, None]:
+        """All that is kept of all objects, then what changes, for ever."""
+        async with self._feed(DeliverPolicy.ALL) as feed:
+            while True:
+                yield _changed(await feed.next())
+
     @asynccontextmanager
-    async def watch(
-        self, *, history: bool
-    ) -> AsyncIterator[tuple[int, Callable[[], Awaitable[ObjectInfo]]]]:
-        """How many objects there are, and a function that waits for the next change."""
-        policy = DeliverPolicy.ALL if history else DeliverPolicy.LAST_PER_SUBJECT
+    async def _feed(self, policy: DeliverPolicy) -> AsyncIterator[Feed]:
         config = ConsumerConfig(deliver_policy=policy, filter_subject=f"$O.{self.name}.M.>")
         with library_words():
             async with ordered(self._manager, PREFIX + self.name, config) as feed:
+                yield feed
 
-                async def change() -> ObjectInfo:
-                    message, stored = await feed.next()
-                    return _info(message.data, format_time(stored.time_ns))
 
-                yield feed.pending, change
+def _changed(delivered: Delivered) -> ObjectInfo:
+    message, stored = delivered
+    return _info(message.data, format_time(stored.time_ns))
 
 
 class _Sender:

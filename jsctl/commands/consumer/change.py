@@ -13,7 +13,7 @@ from jsctl.api.times import (
 )
 from jsctl.api.words import PriorityPolicy
 from jsctl.commands.consumer.show import show_consumer
-from jsctl.commands.toolkit.assets.bulk import in_bulk
+from jsctl.commands.toolkit.assets.bulk import in_bulk, is_bulk
 from jsctl.commands.toolkit.assets.failing import told_as
 from jsctl.commands.toolkit.assets.picking import TO_LOOK_IN, check_name, consumer_of, pick_stream
 from jsctl.commands.toolkit.invocation.call import Call
@@ -23,8 +23,9 @@ from jsctl.render.humanize import moment
 
 async def rm(call: Call) -> int | None:
     """Delete a consumer, or all of a stream that match."""
+    bulk = is_bulk(call)
     async with call.manager() as manager:
-        if call.given("match"):
+        if bulk:
             stream = await pick_stream(call, manager, why=TO_LOOK_IN)
             names = await manager.consumer_names(stream)
             return await in_bulk(

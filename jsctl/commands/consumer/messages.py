@@ -10,10 +10,11 @@ from jsctl.api.status import parse_status
 from jsctl.api.subjects import AckSubject, api_subject, parse_ack
 from jsctl.api.times import format_duration
 from jsctl.api.words import AckPolicy
+from jsctl.client.headers import status_of
 from jsctl.client.requests import api_prefix
 from jsctl.commands.toolkit.assets.failing import told_as
 from jsctl.commands.toolkit.assets.picking import check_name, consumer_of
-from jsctl.commands.toolkit.content.bodies import message_document
+from jsctl.commands.toolkit.content.bodies import header_lines, message_document
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, Unreachable, UsageError, prefixed
 from jsctl.render.humanize import duration
@@ -63,13 +64,13 @@ async def _fetch(call: Call, manager: "Manager", stream: str, name: str) -> "Msg
         raise prefixed(problem, "no message received") from None
     finally:
         await subscription.unsubscribe()
-    code = (message.headers or {}).get("Status")
+    code = "" if parse_ack(message.reply.encode()) else status_of(message.headers)
     if code == "408":
         raise Unreachable("no message received: nats: timeout")
     if code == "503":
         await _must_exist(manager, stream, name)
         raise Unreachable("no message received: nats: no responders available for request")
-    if code is not None:
+    if code:
         text = (message.headers or {}).get("Description", "")
         raise JsctlError(f"no message received: {text or parse_status(b'')[1] or code}")
     return message
@@ -100,8 +101,8 @@ def _print_message(call: Call, message: "Msg", *, pushed: bool = False) -> None:
         )
     if message.headers:
         out.print("\nHeaders:\n")
-        for key, value in message.headers.items():
-            out.print(f"   {key}: {value}" if pushed else f"  {key}: {value}")
+        for line in header_lines(message.headers):
+            out.print(f"   {line}" if pushed else f"  {line}")
         out.print("\nData:" if pushed else "\nData:\n")
     out.print(text.removesuffix("\n") + "\n" if pushed else f"\n{text}")
 
@@ -160,7 +161,7 @@ async def _pushed(call: Call, client: "NatsClient", config: ConsumerConfig, *, a
     )
     async for message in subscription.messages:
         headers = message.headers or {}
-        if headers.get("Status") == "100":
+        if status_of(message.headers) == "100":
             await client.publish(headers.get("Nats-Consumer-Stalled") or message.reply, b"")
             continue
         _print_message(call, message, pushed=True)
@@ -174,7 +175,7 @@ def _tell_of(call: Call, config: ConsumerConfig, *, acked: bool) -> None:
     word = "true" if acked else "false"
     out.print(f"Subscribing to topic {config.deliver_subject} auto acknowledgment: {word}\n")
     out.print("Consumer Info:")
-    out.print(f"  Ack Policy: {ACK_WORDS[config.ack_policy]}")
+    out.print(f"  Ack Policy: {ACK_WORDS.get(config.ack_policy, config.ack_policy.value)}")
     if config.ack_policy is not AckPolicy.NONE:
         out.print(f"    Ack Wait: {format_duration(config.ack_wait)}")
     out.print()

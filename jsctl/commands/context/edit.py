@@ -79,16 +79,30 @@ def from_text(text: str, context: Context) -> Context:
     import yaml
 
     try:
-        document = yaml.safe_load(text) or {}
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
         raise UsageError(f"the context is {yaml_problem(error)}") from None
-    if not isinstance(document, dict):
+    if node is None:
+        return context
+    if not isinstance(node, yaml.MappingNode):
         raise UsageError("the context is not a set of keys and values")
-    unknown = sorted(set(document) - set(CONTEXT_KEYS))
+    unknown = sorted({str(key.value) for key, _ in node.value} - set(CONTEXT_KEYS))
     if unknown:
-        raise UsageError(f"unknown keys in the context: {', '.join(map(str, unknown))}")
-    changes = {
-        key: bool(value) if key == "tls_first" else "" if value is None else str(value)
-        for key, value in document.items()
-    }
+        raise UsageError(f"unknown keys in the context: {', '.join(unknown)}")
+    changes: dict[str, object] = {}
+    for key, value in node.value:
+        if not isinstance(value, yaml.ScalarNode):
+            raise UsageError(f"{key.value} is not a text")
+        # As it is written: a password of digits, or of `yes`, is no number and no word.
+        word = "" if value.tag.endswith(":null") else value.value
+        changes[key.value] = _is_on(word) if key.value == "tls_first" else word
     return replace(context, **changes)  # type: ignore[arg-type] # keys are field names
+
+
+_ON, _OFF = ("true", "yes", "on", "y"), ("false", "no", "off", "n", "")
+
+
+def _is_on(word: str) -> bool:
+    if word.lower() not in (*_ON, *_OFF):
+        raise UsageError(f"tls_first must be true or false, not {word}")
+    return word.lower() in _ON

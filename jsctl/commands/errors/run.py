@@ -56,7 +56,7 @@ def lookup(call: Call) -> None:
     if call.as_json:
         call.output.json(asdict(one))
         return
-    screen = Details(f"NATS Error Code: {call.output.theme.paint(str(code), 'bold')}")
+    screen = Details(f"NATS Error Code: {code}")
     screen.row("Description", one.description)
     screen.row_if("Comment", one.comment)
     screen.row("HTTP Code", one.code)

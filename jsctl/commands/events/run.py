@@ -6,6 +6,8 @@ import re
 import time
 from typing import TYPE_CHECKING
 
+from jsctl.api import jsontext
+from jsctl.api.codec import DecodeError
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.times import format_time
 from jsctl.api.words import DeliverPolicy
@@ -134,8 +136,8 @@ class _Shown:
 
     def _formatted(self, subject: str, text: str) -> str:
         try:
-            found = json.loads(text)
-        except ValueError as error:
+            found = jsontext.parse(text)
+        except DecodeError as error:
             return f"Event error: parsing failed: {error}\n\n{indented(text)}"
         if not isinstance(found, dict) or not kind_of(found):
             kind = found.get("type") if isinstance(found, dict) else None
@@ -151,6 +153,6 @@ class _Shown:
 def _parsed(text: str) -> object:
     """The document; what is none is a text."""
     try:
-        return json.loads(text)
-    except ValueError:
+        return jsontext.parse(text)
+    except DecodeError:
         return text

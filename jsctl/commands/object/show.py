@@ -1,5 +1,7 @@
 """`object ls`, `info` and `watch`: commands that only read."""
 
+from contextlib import aclosing
+
 from jsctl.api.stream import StreamInfo
 from jsctl.client.buckets.kv import buckets_of
 from jsctl.client.buckets.objects import PREFIX, ObjectInfo
@@ -75,9 +77,9 @@ def show_object(call: Call, found: ObjectInfo) -> None:
 
 async def watch(call: Call) -> None:
     """Changes as they come, those that are kept first."""
-    async with opened(call) as (_, store), store.watch(history=True) as (_, change):
-        while True:
-            _print_change(call, await change())
+    async with opened(call) as (_, store), aclosing(store.changes()) as changes:
+        async for one in changes:
+            _print_change(call, one)
 
 
 def _print_change(call: Call, found: ObjectInfo) -> None:

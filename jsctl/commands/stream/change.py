@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from jsctl.api.errors import ApiError
 from jsctl.client.manager import as_request
 from jsctl.commands.stream.show import show_stream
-from jsctl.commands.toolkit.assets.bulk import in_bulk
+from jsctl.commands.toolkit.assets.bulk import in_bulk, is_bulk
 from jsctl.commands.toolkit.assets.picking import (
     STREAM_NOT_FOUND,
     check_name,
@@ -51,8 +51,9 @@ async def _matching(
 
 async def rm(call: Call) -> int | None:
     """Delete a stream, or all that match."""
+    bulk = is_bulk(call)
     async with call.manager() as manager:
-        if call.given("match"):
+        if bulk:
             return await _matching(call, manager, "delete", manager.delete_stream)
         if call.flag("force") and not call.text("stream"):
             raise UsageError("--force requires a stream name")
@@ -73,9 +74,9 @@ async def purge(call: Call) -> int | None:
     seq, keep = call.unsigned("seq"), call.unsigned("keep")
     if seq and keep:
         raise UsageError("sequence and keep cannot be combined when purging")
-    subject = call.text("subject")
+    subject, bulk = call.text("subject"), is_bulk(call)
     async with call.manager() as manager:
-        if call.given("match"):
+        if bulk:
             return await _matching(
                 call,
                 manager,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from jsctl.api.errors import ApiError
 from jsctl.api.stream import PubAck, StreamConfig, StreamInfo
-from jsctl.client.headers import Headers, block_of, pairs_of
+from jsctl.client.headers import Headers, block_of, pairs_of, status_of
 from jsctl.client.reading import StoredMessage, read_stream
 from jsctl.client.stored import NO_MESSAGE, header_of, stored_answer
 from jsctl.commands.toolkit.content.patterns import covers
@@ -194,7 +194,7 @@ class Copier:
     def _acknowledged(self, reply: "Msg | None", message: StoredMessage) -> PubAck | None:
         """The acknowledgement; None for a duplicate. Raises Conflict for another writer."""
         assert reply is not None, "all have come"
-        if (reply.headers or {}).get("Status") == "503":
+        if status_of(reply.headers) == "503":
             raise self._not_taken(message.subject)
         try:
             document = stored_answer(bytes(reply.data))

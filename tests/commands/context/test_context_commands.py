@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from jsctl.settings import ContextStore
 from tests.commands.conftest import Result
 
 Run = Callable[..., Result]
@@ -122,3 +123,31 @@ def test_embed_keeps_the_contents(cli: Run, tmp_path: Path) -> None:
     assert stored["creds"] == "data:;base64,c2VjcmV0"
     twice = cli("ctx", "add", "t", "--creds", str(creds), "--nkey", "/tmp/n")
     assert twice.err.startswith("jsctl: error: too many types of credentials")
+
+
+@pytest.mark.processes
+def test_edit_takes_texts_as_they_are_written(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A number, a word or a date of YAML would be another password."""
+    cli("ctx", "add", "a", "--password", "x", "--user", "u", "--tlsfirst")
+    store = ContextStore.default(os.environ)
+    texts = {"password": "0123", "description": "2026-01-01", "user": "yes", "token": "null"}
+    lines = "\n".join(f"{key}: {text}" for key, text in texts.items())
+    monkeypatch.setenv("EDITOR", f"sh -c 'printf \"{lines}\\ntls_first: false\\n\" > $0'")
+    assert cli("ctx", "edit", "a").code == 0
+    kept = store.load("a")
+    found = {key: getattr(kept, key) for key in texts}
+    assert found == {**texts, "token": ""}
+    assert not kept.tls_first
+    for wrong in ("url: [a]", "tls_first: perhaps"):
+        monkeypatch.setenv("EDITOR", f"sh -c 'echo \"{wrong}\" > $0'")
+        assert cli("ctx", "edit", "a").code == 1
+    assert store.load("a") == kept
+
+
+def test_a_selection_that_is_no_text_is_one_line(cli: Run) -> None:
+    store = ContextStore.default(os.environ)
+    cli("ctx", "add", "a", "--select")
+    (store.root / "context.txt").write_bytes(b"\xff")
+    found = cli("stream", "ls")
+    assert (found.code, found.err.count("\n")) == (1, 1)
+    assert "does not hold the name of a context" in found.err

@@ -71,6 +71,8 @@ async def _answer(
         await asyncio.sleep(random.random() * call.duration("sleep") / SECOND_NS)
     if not message.reply:
         return
+    from nats.errors import MaxPayloadError
+
     answer = bytes(message.data) if echo else _body(call, message, number)
     try:
         received, counter = tuple((message.headers or {}).items()), ((COUNTER, str(number)),)
@@ -78,7 +80,7 @@ async def _answer(
         await client.publish(
             message.reply, answer, headers=filled_headers(headers, number, **around)
         )
-    except (ValueError, JsctlError) as error:
+    except (ValueError, JsctlError, MaxPayloadError) as error:
         call.output.log(f"Could not publish reply: {error}")
 
 

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 
 from jsctl.api.subjects import AckSubject, parse_ack
 from jsctl.api.times import SECOND_NS, format_duration
-from jsctl.commands.toolkit.content.bodies import header_lines, print_body, translated, write_bytes
+from jsctl.commands.toolkit.content.bodies import (
+    header_lines,
+    header_values,
+    print_body,
+    translated,
+    write_bytes,
+)
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError
 from jsctl.render.humanize import moment_ns
@@ -158,7 +164,7 @@ class Shown:
     def _document(
         self, subject: str, reply: str, headers: Mapping[str, str] | None, data: bytes
     ) -> dict[str, object]:
-        header = {key: [value] for key, value in (headers or {}).items()} or None
+        header = header_values(headers) or None
         return {
             "Subject": subject,
             "Reply": reply,

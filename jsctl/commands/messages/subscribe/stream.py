@@ -11,6 +11,7 @@ from jsctl.api.stream import StreamInfo
 from jsctl.api.subjects import api_subject
 from jsctl.api.times import SECOND_NS, format_time
 from jsctl.api.words import AckPolicy, DeliverPolicy, Retention
+from jsctl.client.headers import status_of
 from jsctl.client.manager import Manager
 from jsctl.client.requests import api_prefix
 from jsctl.commands.messages.subscribe.direct import show_directly
@@ -173,7 +174,7 @@ def _bodiless(call: Call) -> bool:
 async def _is_control(client: "NatsClient", message: "Msg") -> bool:
     """Heartbeats and flow control are not for people; the latter wants an answer."""
     headers = message.headers or {}
-    if message.data or headers.get("Status") != "100":
+    if message.data or status_of(message.headers) != "100":
         return False
     if message.reply:
         await client.publish(message.reply)

@@ -10,6 +10,7 @@ from jsctl.api.monitoring.accountz import AccountStat
 from jsctl.api.monitoring.statsz import ServerStatsMsg
 from jsctl.api.server import ServerInfo
 from jsctl.api.times import SECOND_NS, parse_time
+from jsctl.client.headers import status_of
 from jsctl.client.system import NO_RIGHTS, NoSystemRights
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.watching import repeated
@@ -51,7 +52,7 @@ class _Heard:
 
     async def server(self, message: "Msg") -> None:
         """STATSZ, asked for or not."""
-        if (message.headers or {}).get("Status") == "503":
+        if status_of(message.headers) == "503":
             self.refused = True
             return
         try:

@@ -17,6 +17,7 @@ from jsctl.client.backup import (
     restore_stream,
 )
 from jsctl.commands.toolkit.assets.config_files import load_config
+from jsctl.commands.toolkit.assets.picking import check_name
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.interrupts import told
 from jsctl.errors import Conflict, JsctlError, NotFound, RequestFailed, UsageError
@@ -224,7 +225,9 @@ async def _all(call: Call, manager: "Manager", names: list[str], target: Path) -
     with told(call, left):
         for name in names:
             try:
-                done.append(await _backed_up(call, manager, name, target / name))
+                # A name that is a way to another folder is none that a server should tell.
+                folder = target / check_name(name, "stream")
+                done.append(await _backed_up(call, manager, name, folder))
             except JsctlError as error:
                 call.output.say(f"Backup of {name} failed: {error}")
                 failed.append(f"{name}: {error}")

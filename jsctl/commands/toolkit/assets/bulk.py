@@ -12,6 +12,15 @@ NAMED_MAX = 10
 """So many names are in the question."""
 
 
+def is_bulk(call: Call) -> bool:
+    """Whether `--match` was given. Raises UsageError for a dry run of what is named."""
+    if call.given("match"):
+        return True
+    if call.flag("dry-run"):
+        raise UsageError("--dry-run shows what --match chooses, and nothing else: give --match")
+    return False
+
+
 async def in_bulk(
     call: Call,
     names: Sequence[str],

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import TypeVar
 
-from jsctl.api.codec import DecodeError, decode
+from jsctl.api.codec import DecodeError, decode, keys_of
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import UsageError
 
@@ -27,9 +27,19 @@ def load_config(path: str, cls: type[T]) -> T:
     if isinstance(document, dict) and isinstance(document.get("config"), dict):
         document = document["config"]
     try:
+        _check_types(cls, document)
         return decode(cls, document)
     except DecodeError as error:
         raise UsageError(f"{path}: {error}") from None
+
+
+def _check_types(cls: type, document: object) -> None:
+    """Raises DecodeError for a value of another kind: a text is not to be taken for a list of its
+    letters. Fields that are not known here may be those of a newer server, which is asked."""
+    known = keys_of(cls)
+    if isinstance(document, dict):
+        document = {key: value for key, value in document.items() if key in known}
+    decode(cls, document, strict=True)
 
 
 def edited(call: Call, config: T, cls: type[T], what: str) -> T:

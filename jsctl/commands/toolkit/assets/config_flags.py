@@ -127,7 +127,7 @@ def _age(text: str) -> int:
 
 
 def differences(old: object, new: object) -> list[str]:
-    """`-old +new` lines of the fields that differ, sorted lists compared without order."""
+    """`-old +new` lines of the fields that differ; the order of texts in a list means nothing."""
     before, after = encode(old), encode(new)
     lines: list[str] = []
     for key in [*before, *(key for key in after if key not in before)]:
@@ -142,7 +142,9 @@ def differences(old: object, new: object) -> list[str]:
 
 
 def _comparable(value: object) -> object:
-    return sorted(map(str, value)) if isinstance(value, list) else value
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return sorted(value)
+    return value
 
 
 def _shown(value: object) -> str:

@@ -5,6 +5,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from jsctl.api.times import SECOND_NS, format_duration
+from jsctl.client.headers import status_of
 from jsctl.commands.toolkit.content.bodies import (
     bodies_of,
     check_subject,
@@ -76,7 +77,7 @@ async def _ask(
                     message = await replies.get()
             except TimeoutError:
                 break
-            if (message.headers or {}).get("Status") == NO_RESPONDERS and not message.data:
+            if status_of(message.headers) == NO_RESPONDERS and not message.data:
                 call.output.log("No responders are available")
                 break
             count += 1

@@ -91,29 +91,36 @@ def bodies_of(call: Call, argument: str = "body") -> Iterator[str]:
     if not call.flag("quiet"):
         call.output.log("Reading payload from STDIN")
     if call.text("send-on") == "newline":
-        while line := interruptible(sys.stdin.readline):
-            yield line.rstrip("\r\n")
+        while line := interruptible(sys.stdin.buffer.readline):
+            yield _text(line.rstrip(b"\r\n"))
         return
-    yield interruptible(sys.stdin.read)
+    yield _text(interruptible(sys.stdin.buffer.read))
+
+
+def _text(data: bytes) -> str:
+    """A body as it came: it may be anything, and goes out as the same bytes."""
+    return data.decode("utf-8", "surrogateescape")
 
 
 def _is_terminal() -> bool:
     return sys.stdin is None or sys.stdin.isatty()
 
 
-def header_lines(headers: Mapping[str, str] | None) -> list[str]:
-    """`Key: value`, sorted as natscli does; all values of a name."""
+def header_values(headers: Mapping[str, str] | None) -> dict[str, list[str]]:
+    """All values of each name."""
     from jsctl.client.headers import Headers, pairs_of
 
     every = pairs_of(headers.block) if isinstance(headers, Headers) else ()
     several: dict[str, list[str]] = {}
     for key, value in every:
         several.setdefault(key, []).append(value)
-    return [
-        f"{key}: {value}"
-        for key, last in sorted((headers or {}).items())
-        for value in several.get(key, [last])
-    ]
+    return {key: several.get(key, [last]) for key, last in (headers or {}).items()}
+
+
+def header_lines(headers: Mapping[str, str] | None) -> list[str]:
+    """`Key: value`, sorted as natscli does; all values of a name."""
+    found = sorted(header_values(headers).items())
+    return [f"{key}: {value}" for key, values in found for value in values]
 
 
 def message_document(

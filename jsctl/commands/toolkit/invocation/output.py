@@ -10,7 +10,7 @@ from typing import TextIO, TypeVar
 from jsctl.render.column import Column
 from jsctl.render.details import FACT_COLUMNS, Details
 from jsctl.render.humanize import counted
-from jsctl.render.table import table
+from jsctl.render.table import readable, table
 from jsctl.render.theme import PLAIN, Theme, theme_of
 
 R = TypeVar("R")
@@ -88,9 +88,9 @@ class Output:
             self.print(text)
 
     def note(self, text: str) -> None:
-        """A line that is not part of the answer."""
+        """A line that is not part of the answer; names in it may be anybody's."""
         self.stdout.flush()
-        self.stderr.write(text + "\n")
+        self.stderr.write(readable(text) + "\n")
         self.stderr.flush()
 
     def log(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Questions, asked only when stdin and stdout are both terminals."""
+"""Questions, asked only when stdin and stdout are both terminals; names in them may be anything."""
 
 import os
 import signal
@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from jsctl.errors import Aborted, NeedsConfirmation
+from jsctl.render.table import readable
 
 T = TypeVar("T")
 NO_TERMINAL_INPUT = "cannot prompt for user input without a terminal"
@@ -121,7 +122,7 @@ class Prompts:
     def _numbered(self, question: str, words: Sequence[str], default: str) -> str:
         """By number, name or the start of it; an empty answer takes the default or the first."""
         for at, word in enumerate(words, 1):
-            sys.stderr.write(f"  {at}) {word}\n")
+            sys.stderr.write(f"  {at}) {readable(word)}\n")
 
         def picked(answer: str) -> str:
             if answer.isdigit() and 1 <= int(answer) <= len(words):
@@ -137,7 +138,7 @@ class Prompts:
     def _line(self, question: str) -> str:
         try:
             with _interruptible():
-                sys.stderr.write(f"{self.mark} {question} ")
+                sys.stderr.write(readable(f"{self.mark} {question} "))
                 sys.stderr.flush()
                 line = sys.stdin.readline()
         except KeyboardInterrupt:

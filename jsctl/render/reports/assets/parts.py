@@ -108,7 +108,8 @@ def add_migration(
             if was != is_:
                 screen.row(label, f"{was or 'none'} -> {is_ or 'none'}")
         if origin.retention is not None and retention is not None and retention != origin.retention:
-            words = RETENTION_WORDS[origin.retention], RETENTION_WORDS[retention]
+            both = (origin.retention, retention)
+            words = (RETENTION_WORDS.get(one, str(one.value)) for one in both)
             screen.row("Retention Policy", " -> ".join(words))
     names = (f"{one.name} (offline)" if one.offline else one.name for one in desired.replicas)
     screen.rows("Desired Peers", names)

@@ -3,6 +3,9 @@
 import json
 from collections.abc import Mapping
 
+from jsctl.api import jsontext
+from jsctl.api.codec import DecodeError
+
 WHERE = (
     ("server", (("server", "name"), ("server",))),
     ("account", (("client", "acc"), ("account",), ("acc",))),
@@ -15,8 +18,8 @@ WHERE = (
 def event_row(subject: str, text: str) -> dict[str, object]:
     """The row of an event as it came; what is no JSON has its text alone."""
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        found = jsontext.parse(text)
+    except DecodeError:
         found = None
     event: Mapping[str, object] = found if isinstance(found, dict) else {}
     row: dict[str, object] = {

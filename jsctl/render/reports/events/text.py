@@ -70,9 +70,9 @@ def _shown(line: str, event: Event) -> Iterator[str]:
     elif line == "@ranges":
         yield from _ranges(event.get("ranges"))
     elif line == "@request":
-        yield indented(_text(event.get("request")) or "Empty Request")
+        yield indented(_lines(event.get("request")) or "Empty Request")
     elif line == "@response":
-        yield indented(_text(event.get("response")))
+        yield indented(_lines(event.get("response")))
     else:
         yield _filled(line, event)
 
@@ -110,9 +110,11 @@ def _value(event: Event, way: str) -> object:
     return found
 
 
+def _lines(value: object) -> str:
+    return value if isinstance(value, str) else _text(value)
+
+
 def _text(value: object) -> str:
-    if isinstance(value, str):
-        return value if "\n" in value else safe(value)
     return "" if value is None else safe(str(value))
 
 
@@ -168,7 +170,7 @@ _SHOWN: Mapping[str, Callable[[object], str]] = {
     "duration": _duration,
     "in_cluster": _before(" in cluster "),
     "in_domain": lambda value: f"in domain {_text(value)} " if value else "",
-    "joined": lambda value: ",".join(map(str, value)) if isinstance(value, list) else "",
+    "joined": lambda value: ",".join(map(_text, value)) if isinstance(value, list) else "",
     "known": lambda value: _text(value) or "Unknown",
     "milliseconds": _milliseconds,
     "moment": _moment,

@@ -52,3 +52,12 @@ def test_consumers_that_match_are_removed(run: Run) -> None:
         run("consumer", "add", "S", name, "--pull", "--defaults")
     assert run("consumer", "rm", "S", "--match", "test-*", "-f").out == "test-1\ntest-2\n"
     assert run("consumer", "ls", "S", "-n").out.split() == ["real"]
+
+
+def test_a_dry_run_of_what_is_named_does_nothing(run: Run) -> None:
+    run("stream", "add", "S", "--subjects", "s", "--defaults")
+    run("consumer", "add", "S", "C", "--pull", "--defaults")
+    for words in (("stream", "rm", "S"), ("stream", "purge", "S"), ("consumer", "rm", "S", "C")):
+        refused = run(*words, "--dry-run", "-f")
+        assert (refused.code, "give --match" in refused.err) == (1, True), words
+    assert run("consumer", "ls", "S", "-n").out == "C\n"
