@@ -131,6 +131,7 @@ class ServerPlay(NodePlay):
         """One turn with what waits."""
         if self.running:
             inputs, self.inbox = self.inbox, TurnInputs()
+            inputs.steady_ns = inputs.steady_ns or self.cluster.now_ns - self.cluster.set_ns
             self._perform(self.node.turn(inputs, self.cluster.now_ns))
 
     def release_disk(self) -> None:
@@ -213,6 +214,8 @@ class ClusterPlay:
 
     def __init__(self, count: int = 3, **more: Any) -> None:
         self.now_ns = START_NS
+        self.set_ns = 0
+        """By how much the clock was set forward, so that time has nothing to do with it."""
         self.cut: set[frozenset[str]] = set()
         self.servers: dict[str, ServerPlay] = {}
         routes = tuple(Url(f"10.0.0.{number}", PORT) for number in range(1, count + 1))

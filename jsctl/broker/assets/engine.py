@@ -50,6 +50,8 @@ TICKS_MAX = 64
 STANDSTILL_NS = 1_500_000_000
 """A process that did not run for so long is taken for dead by the others, and what they asked of it
 before is not what they want now."""
+SET_NS = 300_000_000
+"""A clock that went on by so much more than time did was set: nobody was silent for that."""
 EARLY_TICKS = 2
 """Of those, how many come before the messages that waited meanwhile."""
 ROUNDS_MAX = 16
@@ -174,7 +176,10 @@ class Engine:
         """
         passed_ns = now_ns - self.context.now_ns
         if steady_ns and self._steady_ns:
-            passed_ns = steady_ns - self._steady_ns
+            set_ns = passed_ns - (steady_ns - self._steady_ns)
+            if set_ns > SET_NS:
+                self.cluster.liveness.clock_set(set_ns)
+            passed_ns -= set_ns
         self._steady_ns = steady_ns
         self._unticked_ns += passed_ns  # What went by since the last tick.
         self._now(now_ns)

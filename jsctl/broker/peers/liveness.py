@@ -182,6 +182,14 @@ class Liveness:
         for pair in self._pairs.values():
             pair.fresh_from = pair.sequence + 1
 
+    def clock_set(self, by_ns: int) -> None:
+        """The clock was set forward: nobody was silent for so long."""
+        for pair in self._pairs.values():
+            pair.heard_ns += by_ns if pair.heard_ns else 0
+            pair.next_ns += by_ns
+            pair.down_ns += by_ns
+            pair.sent_ns = {seq: at + by_ns for seq, at in (pair.sent_ns or {}).items()}
+
     def is_fresh(self, peer: str) -> bool:
         """Whether what a server sends is of now, and not what waited on its way while nothing
         came through: it has heard what was sent to it since."""
