@@ -16,8 +16,8 @@ class Reads:
     """(group, token, whether the read may be served)."""
     _asked: dict[int, tuple[RaftGroup, Index]] = field(default_factory=dict)
     """Reads that are not answered yet, by token, and what is to be applied first in any case."""
-    _confirmed: list[tuple[RaftGroup, int, Index]] = field(default_factory=list)
-    """(group, token, entry that has to be applied first)."""
+    _confirmed: dict[str, list[tuple[int, Index]]] = field(default_factory=dict)
+    """Name of a group -> (token, entry that has to be applied first)."""
 
     def asked(self, group: RaftGroup, token: int, index: Index = 0) -> None:
         """A group's raft was asked, for a read behind `index`."""
@@ -27,12 +27,13 @@ class Reads:
         """What a group's raft says, behind what it had to apply."""
         for token in ready.reads_failed:
             self._answer(token, False)
+        confirmed = self._confirmed.pop(group.name, [])
         for token, index in ready.reads:
             if token in self._asked:
                 least = self._asked[token][1]
-                self._confirmed.append((group, token, max(index, least)))
-        if self._confirmed:
-            self._confirmed = [one for one in self._confirmed if not self._is_over(*one)]
+                confirmed.append((token, max(index, least)))
+        if confirmed and (left := [one for one in confirmed if not self._is_over(group, *one)]):
+            self._confirmed[group.name] = left
 
     def _is_over(self, group: RaftGroup, token: int, index: Index) -> bool:
         """Whether a read that was confirmed is answered by now."""
@@ -46,6 +47,10 @@ class Reads:
 
     def fail(self, gone: RaftGroup | None = None) -> None:
         """Nobody is left to confirm the reads of a group, or (None) of all."""
+        if gone is None:
+            self._confirmed.clear()
+        else:
+            self._confirmed.pop(gone.name, None)
         for token, (group, _) in list(self._asked.items()):
             if gone is None or group is gone:
                 self._answer(token, False)
