@@ -9,6 +9,7 @@ from jsctl.broker.leafnode_options import LeafNodeOptions, LeafRemote, LeafUrl
 from jsctl.broker.options import (
     AccountJetStream,
     AccountOptions,
+    ClientLimits,
     ImportOptions,
     LogOptions,
     Options,
@@ -144,6 +145,23 @@ def test_a_leaf_node_of_an_account_that_goes_finds_the_one_that_comes(
     assert b"LMSG to.leaf 1" in leaf.lines
     stays.send(b"PING\r\n")
     assert stays.lines[-1] == b"PONG"
+
+
+@pytest.mark.parametrize(("before", "after"), [(1000, 1 << 20), (1 << 20, 1000)])
+def test_the_largest_message_of_a_leaf_node_is_the_one_that_counts_now(
+    before: int, after: int
+) -> None:
+    def limited(most: int) -> Options:
+        door, client = LeafNodeOptions(port=7422), ClientLimits(payload_bytes_max=most)
+        return configured("A", leafnodes=door, client=client)
+
+    play = NodePlay(limited(before))
+    leaf = hang(play, 90, '"user":"a","pass":"a"')
+    client = play.connect("a")
+    client.subscribe("s")
+    reload(play, limited(after))
+    leaf.send(b"LMSG s 500000\r\n%s\r\n" % bytes(500_000))
+    assert len(client.messages) == (after > 500_000)
 
 
 HUB = LeafRemote(urls=(LeafUrl("10.0.0.9", 7422),), account="A")
