@@ -270,6 +270,8 @@ class Url:
     port: int = 0
     user: str = ""
     password: str = ""
+    secured: bool = False
+    """It begins with `tls://`: the way there is meant to be."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ def remote(node: ConfigNode, reading: Reading) -> GatewayUrl:
     if not parts.port:
         raise node.error("error parsing url: it names no port", "write nats://host:7222")
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
-    return GatewayUrl(parts.hostname, parts.port, user, password)
+    return GatewayUrl(parts.hostname, parts.port, user, password, parts.scheme == "tls")
 
 
 def listed(node: ConfigNode, reading: Reading) -> tuple[GatewayUrl, ...]:

@@ -147,6 +147,8 @@ REFUSED = {
     "an unknown curve": TLS % "curve_preferences: [Curve5]",
     "an old TLS": TLS % "min_version: '1.1'",
     "a pin that is none": TLS % "pinned_certs: [abc]",
+    "a route that begins as if it were secured": CLUSTER % "routes: ['tls://u:p@h:1']",
+    "a gateway that does": "gateway { name: G, port: 1, gateways [ {name: H, url: 'TLS://h:1'} ] }",
     "no key": "tls { cert_file: c }",
     "no certificate": "tls { verify: true }",
 }
