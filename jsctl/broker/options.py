@@ -423,6 +423,7 @@ class Options:
     system_account: str = ""
     """Empty: `$SYS`."""
     no_system_account: bool = False
+    """See `lacks_system_account`."""
     mappings: tuple[MappingOptions, ...] = ()
     tls: TlsOptions | None = None
     allow_non_tls: bool = False
@@ -439,6 +440,12 @@ class Options:
     config_digest: str = ""
     warnings: tuple[str, ...] = ()
     """What the operator should know at start, one sentence each, e.g. options of no effect."""
+
+    @property
+    def lacks_system_account(self) -> bool:
+        """Whether there is none: JetStream has it in any case, as in nats-server. What brokers say
+        to each other is in no account that clients are in who are not to hear everything."""
+        return self.no_system_account and not self.jetstream.enabled
 
     @property
     def clustered(self) -> bool:

@@ -205,7 +205,7 @@ class Accounts:
     def __init__(self, options: Options) -> None:
         self._accounts: dict[str, Account] = {}
         name = options.system_account or SYSTEM
-        self._system_name = "" if options.no_system_account else name
+        self._system_name = "" if options.lacks_system_account else name
         for one in configured(options).values():
             self.put(one, options.cluster.name)
         self.default = self._accounts[GLOBAL]
@@ -262,7 +262,7 @@ def configured(options: Options) -> dict[str, AccountOptions]:
     """The accounts of a configuration by name, with those that are always there."""
     found = {one.name: one for one in options.accounts}
     found.setdefault(GLOBAL, AccountOptions(name=GLOBAL, mappings=options.mappings))
-    if not options.no_system_account:
+    if not options.lacks_system_account:
         system = options.system_account or SYSTEM
         found.setdefault(system, AccountOptions(name=system))
     return found

@@ -225,7 +225,7 @@ def local_account(what: str) -> Reader:
 
         def look(options: Options) -> ConfigError | None:
             known = {account.name for account in options.accounts} | {GLOBAL_ACCOUNT, ""}
-            if not options.no_system_account:
+            if not options.lacks_system_account:
                 known.add(options.system_account or SYSTEM_ACCOUNT)
             if name in known:
                 return None

@@ -79,7 +79,7 @@ class Leafs(LinkDoor[Leaf]):
         routing = LeafRouting(router)
         router.watchers.append(routing)
         router.remapped.append(routing.remapped)
-        name = "" if options.no_system_account else system_account(options)
+        name = "" if options.lacks_system_account else system_account(options)
         remotes = Remotes(settings, jitter, name)
         closed: deque[LeafFacts] = deque(maxlen=options.client.closed_clients_max)
         connections = LeafConnections(settings, router, routing, remotes, name, closed=closed)

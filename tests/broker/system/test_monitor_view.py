@@ -236,4 +236,4 @@ def test_settings_of_a_cluster_member() -> None:
     assert found.cluster.cluster_port == 7222 and found.cluster.urls == ("n2:6222",)
     assert found.cluster.auth_timeout == 1.5 and found.cluster.tls_timeout == 3
     assert found.cluster.tls_required and found.tls_timeout_s == 0.5
-    assert found.system_account == "" and found.clustered
+    assert found.system_account == "$SYS" and found.clustered

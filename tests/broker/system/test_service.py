@@ -1,11 +1,13 @@
 """The system account of a live node: requests, events, orders."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from jsctl.broker.options import (
     AccountOptions,
+    JetStreamOptions,
     MonitorOptions,
     PermissionRules,
     ResponsePermission,
@@ -220,12 +222,14 @@ def test_base_path() -> None:
 
 def test_without_a_system_account() -> None:
     accounts = (AccountOptions(name="A", users=(user("a"),)),)
-    play = NodePlay(node_options(accounts=accounts, no_system_account=True))
+    options = node_options(accounts=accounts, no_system_account=True)
+    play = NodePlay(replace(options, jetstream=JetStreamOptions()))
     client = play.connect("a")
     play.hang_up(client)
     play.run(1)
     assert client.request("$SYS.REQ.ACCOUNT.PING.CONNZ") == []
-    assert play.get("/varz")[0] == 200
+    assert play.get("/varz")[1].get("system_account") is None
+    assert NodePlay(options).get("/varz")[1]["system_account"] == "$SYS", "with JetStream"
 
 
 @pytest.mark.parametrize(

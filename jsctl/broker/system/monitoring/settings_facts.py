@@ -77,7 +77,7 @@ def settings(
         tags=options.server_tags,
         metadata=dict(options.server_metadata),
         feature_flags=dict(options.feature_flags),
-        system_account="" if options.no_system_account else system_account(options),
+        system_account="" if options.lacks_system_account else system_account(options),
         jetstream=options.jetstream.enabled,
         clustered=options.replicated,
         leaf=_leaf(options, addresses),
