@@ -37,7 +37,7 @@ from jsctl.broker.conf.fields import (
 )
 from jsctl.broker.conf.tree import ConfigNode
 from jsctl.broker.conf.units import duration_ns, route_url
-from jsctl.broker.conf.users import login_time, user_seed
+from jsctl.broker.conf.users import login_time, login_word, user_seed
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import (
     KIB,
@@ -190,7 +190,7 @@ def cluster_authorization(node: ConfigNode, reading: Reading) -> dict[str, objec
 
 def route_password(node: ConfigNode, reading: Reading) -> str:
     """The password of routes: plain, as both ends of a route have to know it."""
-    value = text(node, reading)
+    value = login_word(node, reading)
     if looks_hashed(value):
         raise node.error(
             "a bcrypt hash is not taken for routes: it would be the password itself",
@@ -392,7 +392,7 @@ TLS = Section(
     once=True,
 )
 CLUSTER_AUTHORIZATION = Section(
-    Field(("user", "username"), "user", text),
+    Field(("user", "username"), "user", login_word),
     Field(("password", "pass"), "password", route_password),
     Field(("timeout",), "auth_timeout_ns", login_time),
     rejected(

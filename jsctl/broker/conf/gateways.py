@@ -21,7 +21,7 @@ from jsctl.broker.conf.fields import (
     write_timeout,
 )
 from jsctl.broker.conf.tree import ConfigNode
-from jsctl.broker.conf.users import login_time
+from jsctl.broker.conf.users import login_time, login_word
 from jsctl.broker.gateway_options import GatewayOptions, GatewayUrl, RemoteGateway
 
 
@@ -90,7 +90,7 @@ def listed(node: ConfigNode, reading: Reading) -> tuple[GatewayUrl, ...]:
 
 
 AUTHORIZATION = Section(
-    Field(("user", "username"), "user", text),
+    Field(("user", "username"), "user", login_word),
     Field(("password", "pass"), "password", route_password),
     Field(("timeout",), "auth_timeout_ns", login_time),
     rejected(

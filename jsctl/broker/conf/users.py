@@ -126,9 +126,17 @@ def connection_types(node: ConfigNode, reading: Reading) -> tuple[str, ...]:
     return found
 
 
+def login_word(node: ConfigNode, reading: Reading) -> str:
+    """A user, password or token. An empty one is mostly a variable that nobody has set."""
+    value = text(node, reading)
+    if not value:
+        raise node.error("it is empty: nobody would need it to log in", "write one, or remove it")
+    return value
+
+
 def secret(node: ConfigNode, reading: Reading) -> str:
     """A password or token: plain, or a bcrypt hash. What looks like one has to be one."""
-    value = text(node, reading)
+    value = login_word(node, reading)
     if looks_hashed(value) and parse_hash(value) is None:
         raise node.error(
             "it begins like a bcrypt hash and is none", "hash the password again, or quote it whole"
@@ -243,7 +251,7 @@ USER = Section(
     once=True,
 )
 AUTHORIZATION = Section(
-    Field(("user", "username"), "user", text),
+    Field(("user", "username"), "user", login_word),
     Field(("password", "pass"), "password", secret),
     Field(("token",), "token", secret),
     Field(("users",), "users", users),

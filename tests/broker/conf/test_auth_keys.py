@@ -58,6 +58,14 @@ REFUSED = {
     "routes with a password alone": CLUSTER % "authorization { password: p }",
     "a user of an account that is none": "accounts { A { users: [ {} ] } }",
     "a name that is empty": "authorization { users: [ {user: '', password: p} ] }",
+    "a user that is empty": "authorization { user: '' }",
+    "a token that is empty": "authorization { token: $EMPTY }",
+    "a password that is empty": "authorization { user: u, password: $EMPTY }",
+    "a user's password that is empty": "accounts { A { users: [ {user: u, password: ''} ] } }",
+    "a user of routes that is empty": CLUSTER % "authorization { user: '' }",
+    "a password of routes that is empty": CLUSTER % "authorization { user: u, password: '' }",
+    "a user of gateways that is empty": "gateway { name: G, port: 1, authorization { user: '' } }",
+    "a user of leaf nodes that is empty": "leafnodes { port: -1, authorization { user: '' } }",
     "an nkey that is empty": "authorization { users: [ {nkey: ''} ] }",
     "an unknown no_auth_user": f"no_auth_user: x\nauthorization {{ users: [ {{nkey: {KEY}}} ] }}",
     "a no_auth_user without users": "no_auth_user: u\nauthorization { user: u, password: p }",
@@ -165,6 +173,7 @@ def test_nothing_starts(
     what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EMPTY", "")
     Path("x.conf").write_text(REFUSED[what])
     assert main(["-p", "-1", "-c", "x.conf"], never) == 1
     told = capsys.readouterr()
@@ -186,13 +195,26 @@ def test_an_included_file_takes_nothing_away(
 
 
 @pytest.mark.parametrize(
-    "flags", [["--pass", "p"], ["--user", "u", "--auth", "t"], ["--pass", "p", "--auth", "t"]]
+    "flags",
+    [
+        ["--pass", "p"],
+        ["--user", "u", "--auth", "t"],
+        ["--pass", "p", "--auth", "t"],
+        ["--user", ""],
+        ["--auth", ""],
+        ["--user", "u", "--pass", ""],
+    ],
 )
 def test_flags_that_open_or_contradict(
-    flags: list[str], capsys: pytest.CaptureFixture[str]
+    flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Even where the file says who may come."""
+    path = tmp_path / "x.conf"
+    path.write_text("authorization { user: user, password: p }")
+    assert main(["-p", "-1", "-c", str(path), *flags], never) == 1
     assert main(["-p", "-1", *flags], never) == 1
-    assert "user" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "user" in told or "log in" in told
 
 
 def test_a_flag_does_not_go_with_users_of_accounts(
