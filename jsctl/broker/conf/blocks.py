@@ -12,6 +12,7 @@ from jsctl.broker.conf.fields import (
     compression,
     count,
     duration,
+    filled,
     ignored,
     in_range,
     inert,
@@ -352,7 +353,7 @@ def tls_version(node: ConfigNode, reading: Reading) -> str:
 CERTIFICATE = Section(*certificate_section())
 TLS = Section(
     *certificate_section(),
-    Field(("ca_file",), "ca_file", text),
+    Field(("ca_file",), "ca_file", filled("all public authorities would count")),
     Field(("verify",), "verify", boolean),
     Field(("verify_and_map",), "map_users", boolean),
     unless_off(

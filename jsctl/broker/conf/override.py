@@ -133,6 +133,12 @@ def _auth(options: Options, parsed: Parsed) -> Options:
 def _tls(tls: TlsOptions | None, parsed: Parsed) -> TlsOptions | None:
     wanted, verify = parsed.switch("tls"), parsed.switch("tlsverify")
     cert, key, authority = (parsed.text(name) for name in ("tlscert", "tlskey", "tlscacert"))
+    if authority == "":
+        raise ConfigError(
+            "it is empty: all public authorities would count",
+            place="--tlscacert",
+            remedy="name a file, or leave the flag out",
+        )
     if wanted is False:
         return None
     if not (wanted or verify or cert or key or authority):

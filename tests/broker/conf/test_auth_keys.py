@@ -151,6 +151,7 @@ REFUSED = {
     % "exports: [ {stream: 'a.*', account_token_position: 3} ]",
     "an import at another's position": "accounts { A { exports: [ {stream: 'a.*',"
     " account_token_position: 2} ] }, B { imports: [ {stream: {account: A, subject: a.C}} ] } }",
+    "an authority that is empty": TLS % "verify: true, ca_file: $EMPTY",
     "two curves": TLS % "curve_preferences: [X25519, CurveP256]",
     "an unknown curve": TLS % "curve_preferences: [Curve5]",
     "an old TLS": TLS % "min_version: '1.1'",
@@ -215,6 +216,15 @@ def test_flags_that_open_or_contradict(
     assert main(["-p", "-1", *flags], never) == 1
     told = capsys.readouterr().err
     assert "user" in told or "log in" in told
+
+
+def test_an_authority_that_is_empty_is_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.conf"
+    path.write_text("tls { cert_file: c, key_file: k, ca_file: a }")
+    assert main(["-p", "-1", "-c", str(path), "--tlsverify", "--tlscacert", ""], never) == 1
+    assert "--tlscacert" in capsys.readouterr().err
 
 
 def test_a_flag_does_not_go_with_users_of_accounts(
