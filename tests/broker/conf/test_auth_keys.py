@@ -142,6 +142,7 @@ REFUSED = {
     "an nkey of routes": CLUSTER % f"authorization {{ nkey: {KEY} }}",
     "a callout of routes": CLUSTER % "authorization { auth_callout { issuer: A } }",
     "an account that is reserved": "accounts { $G { } }",
+    "an export to no account": ACCOUNT % "exports: [ {stream: a, accounts: []} ]",
     "an export to nobody": ACCOUNT % "exports: [ {stream: a, accounts: [NOBODY]} ]",
     "an import that was not exported": "accounts { A { }, B { imports: ["
     " {stream: {account: A, subject: a}} ] } }",
