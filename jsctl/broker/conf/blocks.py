@@ -111,6 +111,8 @@ def curves(node: ConfigNode, reading: Reading) -> tuple[str, ...]:
 def pins(node: ConfigNode, reading: Reading) -> tuple[str, ...]:
     """SHA-256 digests in hex."""
     found = tuple(pin.lower() for pin in texts(node, reading))
+    if not found:
+        raise node.error("it is empty: every key would be taken", "name one, or remove it")
     for pin in found:
         if not PIN.fullmatch(pin):
             raise node.error(f"{pin!r} is no pinned certificate", "write 64 hexadecimal digits")

@@ -118,6 +118,8 @@ def permissions(node: ConfigNode, reading: Reading) -> PermissionRules:
 def connection_types(node: ConfigNode, reading: Reading) -> tuple[str, ...]:
     """Names of connection types, in upper case."""
     found = tuple(name.upper() for name in texts(node, reading))
+    if not found:
+        raise node.error("it is empty: all types could connect", "name one, or remove it")
     for name in found:
         if name not in CONNECTION_TYPES:
             raise node.error(

@@ -156,6 +156,8 @@ REFUSED = {
     "two curves": TLS % "curve_preferences: [X25519, CurveP256]",
     "an unknown curve": TLS % "curve_preferences: [Curve5]",
     "an old TLS": TLS % "min_version: '1.1'",
+    "no pins": TLS % "pinned_certs: []",
+    "no type of connections": USER % "allowed_connection_types: []",
     "a pin that is none": TLS % "pinned_certs: [abc]",
     "a route that begins as if it were secured": CLUSTER % "routes: ['tls://u:p@h:1']",
     "a gateway that does": "gateway { name: G, port: 1, gateways [ {name: H, url: 'TLS://h:1'} ] }",
