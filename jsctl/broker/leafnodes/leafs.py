@@ -103,6 +103,7 @@ class Leafs(LinkDoor[Leaf]):
                 connections.close(leaf, "Client Closed")
             elif leaf.link is not None:
                 connections.limit(leaf)
+        self.routing.forget_gone()
         self.tick(now_ns)
 
     def _is_astray(self, leaf: Leaf) -> bool:

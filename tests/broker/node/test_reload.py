@@ -1,15 +1,19 @@
 """What a reload does in a whole node: streams of accounts that come and go, limits, INFO."""
 
+import gc
+import weakref
 from dataclasses import replace
 
 import pytest
 
 from jsctl.broker.errors import ConfigError
+from jsctl.broker.gateway_options import GatewayOptions
 from jsctl.broker.leafnode_options import LeafNodeOptions, LeafRemote, LeafUrl
 from jsctl.broker.options import (
     AccountJetStream,
     AccountOptions,
     ClientLimits,
+    ClusterOptions,
     ImportOptions,
     LogOptions,
     Options,
@@ -162,6 +166,27 @@ def test_the_largest_message_of_a_leaf_node_is_the_one_that_counts_now(
     reload(play, limited(after))
     leaf.send(b"LMSG s 500000\r\n%s\r\n" % bytes(500_000))
     assert len(client.messages) == (after > 500_000)
+
+
+def test_an_account_that_is_gone_leaves_nothing() -> None:
+    """Who makes accounts for a while would fill the memory."""
+    more = {
+        "leafnodes": LeafNodeOptions(port=7422),
+        "gateway": GatewayOptions(name="C", port=7222),
+        "cluster": ClusterOptions(name="C", port=6222),
+    }
+    play = NodePlay(configured("A", "B", **more))
+    account = weakref.ref(play.node.router.accounts.get("A"))
+    client = play.connect("a")
+    client.subscribe("x")
+    hang(play, 90, '"user":"a","pass":"a"')
+    reload(play, configured("B", **more))
+    play.run(5)
+    play.node.sessions.closed.clear()
+    del client
+    play.clients.clear()
+    gc.collect()
+    assert account() is None
 
 
 HUB = LeafRemote(urls=(LeafUrl("10.0.0.9", 7422),), account="A")
