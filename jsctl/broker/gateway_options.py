@@ -15,6 +15,8 @@ class GatewayUrl:
     port: int
     user: str = ""
     password: str = ""
+    secured: bool = False
+    """It begins with `tls://`: the way there is meant to be."""
 
 
 @dataclass(frozen=True, slots=True)

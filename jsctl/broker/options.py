@@ -270,6 +270,8 @@ class Url:
     port: int = 0
     user: str = ""
     password: str = ""
+    secured: bool = False
+    """It begins with `tls://`: the way there is meant to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,6 +423,7 @@ class Options:
     system_account: str = ""
     """Empty: `$SYS`."""
     no_system_account: bool = False
+    """See `has_system_account`."""
     mappings: tuple[MappingOptions, ...] = ()
     tls: TlsOptions | None = None
     allow_non_tls: bool = False

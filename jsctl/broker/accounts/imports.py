@@ -105,10 +105,11 @@ class Imports:
 
     def _stream_imports(self, streams: dict[Wiring, StreamImport]) -> None:
         """Have these, and let the subscriptions of accounts whose imports changed follow."""
-        importers = dict.fromkeys(one.importer for one in (*self._streams, *streams))
+        importers: dict[Account, list[StreamImport]] = {one.importer: [] for one in self._streams}
+        for one, made in streams.items():
+            importers.setdefault(one.importer, []).append(made)
         self._streams = streams
-        for account in importers:
-            now = [made for one, made in streams.items() if one.importer is account]
+        for account, now in importers.items():
             if now != account.streams:
                 account.streams = now
                 for sub in list(account.sublist):

@@ -7,7 +7,7 @@ denies: so neither tells interest that would get nothing, or sends what would be
 
 from collections.abc import Iterable
 
-from jsctl.broker.accounts.permissions import Permissions
+from jsctl.broker.accounts.permissions import CACHED_BYTES_MAX, Permissions
 from jsctl.broker.interest.links import without_way
 from jsctl.broker.options import PermissionRules, ResponsePermission, SubjectPermission
 from jsctl.broker.subject.patterns import PatternSet
@@ -134,7 +134,8 @@ class LeafGuard:
             decision = own.startswith(PASSING) or self._take.has(own)
             if len(self._taken) >= DECISIONS_CACHED_MAX:
                 self._taken.clear()
-            self._taken[subject] = decision
+            if len(subject) <= CACHED_BYTES_MAX:
+                self._taken[subject] = decision
         if decision or self._responses is None:
             return decision
         return self._responses.may_answer(without_way(subject), now_ns)

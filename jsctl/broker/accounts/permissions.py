@@ -12,6 +12,8 @@ from jsctl.broker.subject.matching import Filters, matches, overlaps, subset
 from jsctl.broker.subject.patterns import PatternSet
 
 DECISIONS_CACHED_MAX = 1024
+CACHED_BYTES_MAX = 512
+"""Longer subjects are looked up each time: what a connection makes the server keep is small."""
 REPLIES_TRACKED_MAX = 4096
 """Replies a client may still answer; the oldest are forgotten."""
 
@@ -83,7 +85,8 @@ class Permissions:
             decision = decision and not self._pub_deny.covers(subject)
             if len(self._decisions) >= DECISIONS_CACHED_MAX:
                 self._decisions.clear()
-            self._decisions[subject] = decision
+            if len(subject) <= CACHED_BYTES_MAX:
+                self._decisions[subject] = decision
         return decision
 
     def deciding(self, subject: bytes) -> int:

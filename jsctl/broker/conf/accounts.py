@@ -103,6 +103,14 @@ def export(node: ConfigNode, reading: Reading) -> ExportOptions:
     return make(ExportOptions, {**found, "subject": service or stream, "service": bool(service)})
 
 
+def importers(node: ConfigNode, reading: Reading) -> tuple[str, ...]:
+    """The accounts that may import; without any of them all may, and none is to be named."""
+    found = texts(node, reading)
+    if not found:
+        raise node.error("it is empty: every account could import that", "name one, or remove it")
+    return found
+
+
 def check_position(node: ConfigNode, exported: str, position: object) -> None:
     """Raise ConfigError unless the token that has to name the importer is a wildcard."""
     tokens = ["", *exported.split(".")]
@@ -345,7 +353,7 @@ TARGET = Section(
 EXPORT = Section(
     Field(("stream",), "stream", subject),
     Field(("service",), "service", subject),
-    Field(("accounts",), "accounts", texts),
+    Field(("accounts",), "accounts", importers),
     Field(("response_type", "response"), "response_type", response_type),
     Field(
         ("response_threshold", "threshold", "response_max_time", "response_time"),

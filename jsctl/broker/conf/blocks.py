@@ -12,6 +12,7 @@ from jsctl.broker.conf.fields import (
     compression,
     count,
     duration,
+    filled,
     ignored,
     in_range,
     inert,
@@ -37,7 +38,7 @@ from jsctl.broker.conf.fields import (
 )
 from jsctl.broker.conf.tree import ConfigNode
 from jsctl.broker.conf.units import duration_ns, route_url
-from jsctl.broker.conf.users import login_time, user_seed
+from jsctl.broker.conf.users import login_time, login_word, user_seed
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import (
     KIB,
@@ -110,6 +111,8 @@ def curves(node: ConfigNode, reading: Reading) -> tuple[str, ...]:
 def pins(node: ConfigNode, reading: Reading) -> tuple[str, ...]:
     """SHA-256 digests in hex."""
     found = tuple(pin.lower() for pin in texts(node, reading))
+    if not found:
+        raise node.error("it is empty: every key would be taken", "name one, or remove it")
     for pin in found:
         if not PIN.fullmatch(pin):
             raise node.error(f"{pin!r} is no pinned certificate", "write 64 hexadecimal digits")
@@ -190,7 +193,7 @@ def cluster_authorization(node: ConfigNode, reading: Reading) -> dict[str, objec
 
 def route_password(node: ConfigNode, reading: Reading) -> str:
     """The password of routes: plain, as both ends of a route have to know it."""
-    value = text(node, reading)
+    value = login_word(node, reading)
     if looks_hashed(value):
         raise node.error(
             "a bcrypt hash is not taken for routes: it would be the password itself",
@@ -352,7 +355,7 @@ def tls_version(node: ConfigNode, reading: Reading) -> str:
 CERTIFICATE = Section(*certificate_section())
 TLS = Section(
     *certificate_section(),
-    Field(("ca_file",), "ca_file", text),
+    Field(("ca_file",), "ca_file", filled("all public authorities would count")),
     Field(("verify",), "verify", boolean),
     Field(("verify_and_map",), "map_users", boolean),
     unless_off(
@@ -392,7 +395,7 @@ TLS = Section(
     once=True,
 )
 CLUSTER_AUTHORIZATION = Section(
-    Field(("user", "username"), "user", text),
+    Field(("user", "username"), "user", login_word),
     Field(("password", "pass"), "password", route_password),
     Field(("timeout",), "auth_timeout_ns", login_time),
     rejected(

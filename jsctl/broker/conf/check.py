@@ -197,6 +197,20 @@ def _tls(options: Options) -> ConfigError | None:
     return None
 
 
+def _secured(options: Options) -> ConfigError | None:
+    """A URL secures nothing; hubs apart, whose certificates anybody may check."""
+    cluster, gateway = options.cluster, options.gateway
+    routes = cluster.tls is None and any(url.secured for url in cluster.routes)
+    plain = [one for one in gateway.others if one.tls is None and gateway.tls is None]
+    if routes or any(url.secured for one in plain for url in one.urls):
+        return ConfigError(
+            f"{'cluster' if routes else 'gateway'}: a URL begins with tls://, but there is no tls"
+            " block: the way there would not be secured",
+            remedy="add the block, or write nats://",
+        )
+    return None
+
+
 def _monitoring(options: Options) -> ConfigError | None:
     if options.monitoring.port != PORT_OFF and options.monitoring.https_port != PORT_OFF:
         return ConfigError(
@@ -233,6 +247,7 @@ CHECKS: tuple[Check, ...] = (
     _system_account,
     _duplicate_users,
     _tls,
+    _secured,
     _monitoring,
     _advertise,
 )

@@ -158,6 +158,18 @@ def text(node: ConfigNode, _: Reading) -> str:
     return node.content
 
 
+def filled(why: str) -> Reader:
+    """A reader of a string that says something; `why` is what an empty one would mean."""
+
+    def read(node: ConfigNode, reading: Reading) -> str:
+        value = text(node, reading)
+        if not value:
+            raise node.error(f"it is empty: {why}", "write one, or remove it")
+        return value
+
+    return read
+
+
 def word(node: ConfigNode, reading: Reading) -> str:
     """A string without white space."""
     value = text(node, reading)

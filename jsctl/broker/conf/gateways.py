@@ -21,7 +21,7 @@ from jsctl.broker.conf.fields import (
     write_timeout,
 )
 from jsctl.broker.conf.tree import ConfigNode
-from jsctl.broker.conf.users import login_time
+from jsctl.broker.conf.users import login_time, login_word
 from jsctl.broker.gateway_options import GatewayOptions, GatewayUrl, RemoteGateway
 
 
@@ -81,7 +81,7 @@ def remote(node: ConfigNode, reading: Reading) -> GatewayUrl:
     if not parts.port:
         raise node.error("error parsing url: it names no port", "write nats://host:7222")
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
-    return GatewayUrl(parts.hostname, parts.port, user, password)
+    return GatewayUrl(parts.hostname, parts.port, user, password, parts.scheme == "tls")
 
 
 def listed(node: ConfigNode, reading: Reading) -> tuple[GatewayUrl, ...]:
@@ -90,7 +90,7 @@ def listed(node: ConfigNode, reading: Reading) -> tuple[GatewayUrl, ...]:
 
 
 AUTHORIZATION = Section(
-    Field(("user", "username"), "user", text),
+    Field(("user", "username"), "user", login_word),
     Field(("password", "pass"), "password", route_password),
     Field(("timeout",), "auth_timeout_ns", login_time),
     rejected(

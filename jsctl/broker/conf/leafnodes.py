@@ -30,7 +30,14 @@ from jsctl.broker.conf.fields import (
     wrong_kind,
 )
 from jsctl.broker.conf.tree import ConfigNode
-from jsctl.broker.conf.users import login_time, proxy_required, secret, subjects, user_seed
+from jsctl.broker.conf.users import (
+    login_time,
+    login_word,
+    proxy_required,
+    secret,
+    subjects,
+    user_seed,
+)
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.leafnode_options import (
     LEAFNODE_PORT,
@@ -225,7 +232,7 @@ def local_account(what: str) -> Reader:
 
         def look(options: Options) -> ConfigError | None:
             known = {account.name for account in options.accounts} | {GLOBAL_ACCOUNT, ""}
-            if not options.no_system_account:
+            if options.has_system_account:
                 known.add(options.system_account or SYSTEM_ACCOUNT)
             if name in known:
                 return None
@@ -254,7 +261,7 @@ USER = Section(
     once=True,
 )
 AUTHORIZATION = Section(
-    Field(("user", "username"), "user", text),
+    Field(("user", "username"), "user", login_word),
     *CREDENTIALS,
     Field(("nkey",), "nkey", public_key),
     Field(("timeout",), "timeout_ns", login_time),

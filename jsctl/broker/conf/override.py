@@ -109,6 +109,13 @@ def _auth(options: Options, parsed: Parsed) -> Options:
     user, password, token = (parsed.text(key) for key in ("user", "pass", "auth"))
     if user is None and password is None and token is None:
         return options
+    for key, given in (("user", user), ("pass", password), ("auth", token)):
+        if given == "":
+            raise ConfigError(
+                "it is empty: nobody would need it to log in",
+                place=f"--{key}",
+                remedy="give one, or leave the flag out",
+            )
     if token and (user or password):
         raise ConfigError(
             "cannot have both a token and a user/password", place="--auth", remedy="remove one"
@@ -126,6 +133,12 @@ def _auth(options: Options, parsed: Parsed) -> Options:
 def _tls(tls: TlsOptions | None, parsed: Parsed) -> TlsOptions | None:
     wanted, verify = parsed.switch("tls"), parsed.switch("tlsverify")
     cert, key, authority = (parsed.text(name) for name in ("tlscert", "tlskey", "tlscacert"))
+    if authority == "":
+        raise ConfigError(
+            "it is empty: all public authorities would count",
+            place="--tlscacert",
+            remedy="name a file, or leave the flag out",
+        )
     if wanted is False:
         return None
     if not (wanted or verify or cert or key or authority):

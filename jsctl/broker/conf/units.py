@@ -99,7 +99,8 @@ def route_url(text: str) -> Url | None:
         return None
     if parts.scheme not in ("nats", "nats-route", "tls") or not parts.hostname or port is None:
         return None
-    return Url(parts.hostname, port, unquote(parts.username or ""), unquote(parts.password or ""))
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    return Url(parts.hostname, port, user, password, parts.scheme == "tls")
 
 
 def host_text(host: str, port: int) -> str:

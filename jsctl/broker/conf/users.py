@@ -118,6 +118,8 @@ def permissions(node: ConfigNode, reading: Reading) -> PermissionRules:
 def connection_types(node: ConfigNode, reading: Reading) -> tuple[str, ...]:
     """Names of connection types, in upper case."""
     found = tuple(name.upper() for name in texts(node, reading))
+    if not found:
+        raise node.error("it is empty: all types could connect", "name one, or remove it")
     for name in found:
         if name not in CONNECTION_TYPES:
             raise node.error(
@@ -126,9 +128,17 @@ def connection_types(node: ConfigNode, reading: Reading) -> tuple[str, ...]:
     return found
 
 
+def login_word(node: ConfigNode, reading: Reading) -> str:
+    """A user, password or token. An empty one is mostly a variable that nobody has set."""
+    value = text(node, reading)
+    if not value:
+        raise node.error("it is empty: nobody would need it to log in", "write one, or remove it")
+    return value
+
+
 def secret(node: ConfigNode, reading: Reading) -> str:
     """A password or token: plain, or a bcrypt hash. What looks like one has to be one."""
-    value = text(node, reading)
+    value = login_word(node, reading)
     if looks_hashed(value) and parse_hash(value) is None:
         raise node.error(
             "it begins like a bcrypt hash and is none", "hash the password again, or quote it whole"
@@ -243,7 +253,7 @@ USER = Section(
     once=True,
 )
 AUTHORIZATION = Section(
-    Field(("user", "username"), "user", text),
+    Field(("user", "username"), "user", login_word),
     Field(("password", "pass"), "password", secret),
     Field(("token",), "token", secret),
     Field(("users",), "users", users),

@@ -115,11 +115,15 @@ class LeafConnections:
             self.log(LogLevel.WARNING, leaf, leaf.barrier.warning)
         link = LeafPeer(leaf, account, self.settings, isolated=self._isolated(leaf))
         leaf.link = link
-        leaf.parser.payload_max = settings.max_payload + PAYLOAD_EXCESS
+        self.limit(leaf)
         account.leafs += 1
         leaf.alive.begin(now_ns, self.router.jitter)
         self.routing.add(link)
         self.events.append(LeafEvent(leaf.facts(), connected=True))
+
+    def limit(self, leaf: Leaf) -> None:
+        """Say how large a message of a linked connection may be, as it is configured now."""
+        leaf.parser.payload_max = self.settings.max_payload + PAYLOAD_EXCESS
 
     def _isolated(self, leaf: Leaf) -> bool:
         asked = leaf.said is not None and leaf.said.isolate

@@ -101,6 +101,9 @@ class Leafs(LinkDoor[Leaf]):
         for leaf in list(connections.by_conn.values()):
             if leaf.remote in gone or self._is_astray(leaf) or not self._compress_as(leaf):
                 connections.close(leaf, "Client Closed")
+            elif leaf.link is not None:
+                connections.limit(leaf)
+        self.routing.forget_gone()
         self.tick(now_ns)
 
     def _is_astray(self, leaf: Leaf) -> bool:

@@ -145,6 +145,8 @@ class Remotes:
 
     def _dial(self, remote: Remote, now_ns: int) -> None:
         url, options = remote.next_url(), remote.options
+        secured = any(one.scheme.lower() == "tls" for one in options.urls)
+        tls = options.tls or (TlsOptions() if secured else None)
         remote.token, remote.dialed_ns = self._next_token, now_ns
         self._next_token += 1
         self.dials.append(
@@ -153,7 +155,7 @@ class Remotes:
                 url.host,
                 url.port,
                 ConnKind.LEAF,
-                tls=with_pins(options.tls, self.settings.pins),
+                tls=with_pins(tls, self.settings.pins),
                 tls_name=remote.tls_name(url),
                 first_info_ns=options.first_info_ns,
                 timeout_ns=options.dial_timeout_ns or self.settings.dial_timeout_ns,

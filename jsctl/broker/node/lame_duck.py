@@ -61,13 +61,15 @@ class LameDuck:
     _offered: set[str] = field(default_factory=set)
 
     def command(self, command: Command, now_ns: int) -> None:
-        """Shutdown always works; lame duck only once."""
+        """Shutdown always works, also for a lame duck; each once, as nobody ends sooner by
+        beginning anew."""
         if command is Command.LAME_DUCK and self.stage is Stage.STAYING:
             self.lame = True
             self._log("Entering lame duck mode, stop accepting new clients")
             self.identity.lame_duck = True
             self.sessions.send_info()
-        elif command is Command.SHUTDOWN and (not self.lame or self.stage is Stage.GONE):
+        elif command is Command.SHUTDOWN and (self._is_slow or self.stage is Stage.STAYING):
+            self.lame = False
             self._log("Initiating Shutdown...")
         else:
             return
@@ -75,6 +77,11 @@ class LameDuck:
         self._until_ns = now_ns + HAND_OVER_NS
         if self.engine is not None:
             self.engine.cluster.liveness.leaving = True
+
+    @property
+    def _is_slow(self) -> bool:
+        """Whether it has not come to its end yet, and takes its time."""
+        return self.lame and self.stage not in (Stage.WRITING, Stage.GONE)
 
     def _log(self, text: str) -> None:
         self.logs.append(LogLine(LogLevel.INFO, text))

@@ -97,6 +97,8 @@ class GatewayRouting:
             tally[key] = now
         else:
             tally.pop(key, None)
+        if not tally:
+            del self._tally[sub.account]  # Which may be gone.
         if bool(now) is not bool(before):
             line = _line(sub.account, key, gone=not now)
             for link in self.inbound.values():

@@ -136,6 +136,11 @@ class LeafRouting:
             found = self._loops[account] = LOOP_PREFIX + name.encode()
         return found
 
+    def forget_gone(self) -> None:
+        """Accounts were taken away, and all links of theirs are closed."""
+        known = self._router.accounts
+        self._loops = {one: name for one, name in self._loops.items() if known.get(one.name) is one}
+
     def changed(self, sub: Subscription, step: int) -> None:
         """A subscription of whomever has so many members more, or less."""
         for link in self._links.get(sub.account, ()):

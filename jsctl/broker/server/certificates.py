@@ -19,7 +19,7 @@ from jsctl.broker.server.tls import (
     server_context,
 )
 from jsctl.broker.tls_options import HandshakeFirst, TlsOptions
-from jsctl.broker.turn import ConnKind
+from jsctl.broker.turn import ConnKind, LinkDial
 from jsctl.dataclass import dataclass, replace
 
 
@@ -38,6 +38,9 @@ class Certificates:
     leaf_files: bytes
     gateway_files: bytes
     """Digests of the files."""
+    hubs: tuple[str, ...]
+    clusters: tuple[str, ...]
+    """Keys that are pinned for those that are dialed; none if somebody there may have any."""
 
     @staticmethod
     def read(options: Options) -> "Certificates":
@@ -62,6 +65,8 @@ class Certificates:
             files_digest(cluster),
             files_digest(leaf),
             files_digest(gateway),
+            _pins(options.leafnodes.tls, [one.tls for one in options.leafnodes.remotes]),
+            _pins(gateway, [one.tls or gateway for one in options.gateway.others]),
         )
 
     def of(self, kind: ConnKind) -> ServerSide | None:
@@ -90,10 +95,15 @@ class Certificates:
     def unpinned(self, connection: Connection) -> bool:
         """Whether a connection that was secured shows a key that is not pinned now."""
         side, transport = self.of(connection.kind), connection.transport
-        if side is None or transport is None or not transport.get_extra_info("ssl_object"):
+        options = side.options if side is not None else None
+        if isinstance(connection.dial, LinkDial):
+            # What is pinned for those who connect here is nothing to those that are dialed.
+            hub = connection.kind is ConnKind.LEAF
+            options = TlsOptions(pinned_certs=self.hubs if hub else self.clusters)
+        if options is None or transport is None or not transport.get_extra_info("ssl_object"):
             return False
         try:
-            check_pin(transport, side.options)
+            check_pin(transport, options)
         except HandshakeFailed:
             return True
         return False
@@ -104,6 +114,14 @@ class Certificates:
         for connection in gone:
             connection.abort(TLS_FAILED)
         return len(gone)
+
+
+def _pins(block: TlsOptions | None, dialed: Iterable[TlsOptions | None]) -> tuple[str, ...]:
+    """All keys that one of those that are dialed may have; those of the block count for who has
+    none of its own."""
+    common = block.pinned_certs if block is not None else ()
+    each = [(tls.pinned_certs or common) if tls is not None else () for tls in dialed]
+    return tuple({pin for pins in each for pin in pins}) if all(each) else ()
 
 
 def route_side(options: TlsOptions) -> ServerSide:

@@ -1,6 +1,7 @@
 """Imports between two accounts, as clients see them."""
 
 import re
+from time import process_time
 
 import pytest
 
@@ -52,6 +53,17 @@ def test_streams(wanted: ImportOptions, published: bytes, heard: bytes) -> None:
 def test_an_import_that_loses_tokens_cannot_be_listened_to(to: str) -> None:
     with pytest.raises(ConfigError):
         Server(two([ExportOptions("s.>")], [ImportOptions("A", "s.*.*", to=to)]))
+
+
+def test_a_reload_looks_at_each_import_once() -> None:
+    """Thousands of accounts may take something of one, and everybody waits meanwhile."""
+    wanted = (ImportOptions("A", "s.>"),)
+    takers = [AccountOptions(f"T{number}", imports=wanted) for number in range(6000)]
+    exporter = AccountOptions("A", exports=(ExportOptions("s.>"),))
+    router = Server(Options(accounts=(exporter, *takers))).router
+    began = process_time()
+    router.follow([])
+    assert process_time() - began < 1
 
 
 def service(account: str, subject: str, to: str = "") -> ImportOptions:

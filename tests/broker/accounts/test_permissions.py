@@ -1,7 +1,10 @@
 """Permissions as tables: entries, subject, queue, verdict."""
 
+import tracemalloc
+
 import pytest
 
+from jsctl.broker.accounts.leaf_guard import LeafGuard, Subjects
 from jsctl.broker.accounts.permissions import DECISIONS_CACHED_MAX, Permissions
 from jsctl.broker.options import PermissionRules as Rules
 from jsctl.broker.options import ResponsePermission, SubjectPermission
@@ -90,3 +93,19 @@ def test_responses() -> None:
     endless = Permissions(Rules(responses=ResponsePermission(-1, -1)))
     endless.note_reply(b"r", 0)
     assert all(endless.may_answer(b"r", 10**18) for _ in range(5))
+
+
+@pytest.mark.parametrize("leaf", [False, True])
+def test_a_connection_makes_the_server_keep_little(leaf: bool) -> None:
+    """As many subjects as are kept, each as long as it may be."""
+    deny = SubjectPermission(deny=("secret",))
+    guard = LeafGuard(Subjects(), Subjects(), Subjects(deny=(b"secret",)))
+    permissions = Permissions(Rules(publish=deny))
+    tracemalloc.start()
+    for number in range(DECISIONS_CACHED_MAX):
+        subject = b"%d." % number + b"s" * 50_000
+        taken = guard.may_take(subject, 1) if leaf else permissions.may_publish(subject)
+        assert taken
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 1 << 20

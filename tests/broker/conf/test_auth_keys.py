@@ -58,6 +58,14 @@ REFUSED = {
     "routes with a password alone": CLUSTER % "authorization { password: p }",
     "a user of an account that is none": "accounts { A { users: [ {} ] } }",
     "a name that is empty": "authorization { users: [ {user: '', password: p} ] }",
+    "a user that is empty": "authorization { user: '' }",
+    "a token that is empty": "authorization { token: $EMPTY }",
+    "a password that is empty": "authorization { user: u, password: $EMPTY }",
+    "a user's password that is empty": "accounts { A { users: [ {user: u, password: ''} ] } }",
+    "a user of routes that is empty": CLUSTER % "authorization { user: '' }",
+    "a password of routes that is empty": CLUSTER % "authorization { user: u, password: '' }",
+    "a user of gateways that is empty": "gateway { name: G, port: 1, authorization { user: '' } }",
+    "a user of leaf nodes that is empty": "leafnodes { port: -1, authorization { user: '' } }",
     "an nkey that is empty": "authorization { users: [ {nkey: ''} ] }",
     "an unknown no_auth_user": f"no_auth_user: x\nauthorization {{ users: [ {{nkey: {KEY}}} ] }}",
     "a no_auth_user without users": "no_auth_user: u\nauthorization { user: u, password: p }",
@@ -134,6 +142,7 @@ REFUSED = {
     "an nkey of routes": CLUSTER % f"authorization {{ nkey: {KEY} }}",
     "a callout of routes": CLUSTER % "authorization { auth_callout { issuer: A } }",
     "an account that is reserved": "accounts { $G { } }",
+    "an export to no account": ACCOUNT % "exports: [ {stream: a, accounts: []} ]",
     "an export to nobody": ACCOUNT % "exports: [ {stream: a, accounts: [NOBODY]} ]",
     "an import that was not exported": "accounts { A { }, B { imports: ["
     " {stream: {account: A, subject: a}} ] } }",
@@ -143,10 +152,15 @@ REFUSED = {
     % "exports: [ {stream: 'a.*', account_token_position: 3} ]",
     "an import at another's position": "accounts { A { exports: [ {stream: 'a.*',"
     " account_token_position: 2} ] }, B { imports: [ {stream: {account: A, subject: a.C}} ] } }",
+    "an authority that is empty": TLS % "verify: true, ca_file: $EMPTY",
     "two curves": TLS % "curve_preferences: [X25519, CurveP256]",
     "an unknown curve": TLS % "curve_preferences: [Curve5]",
     "an old TLS": TLS % "min_version: '1.1'",
+    "no pins": TLS % "pinned_certs: []",
+    "no type of connections": USER % "allowed_connection_types: []",
     "a pin that is none": TLS % "pinned_certs: [abc]",
+    "a route that begins as if it were secured": CLUSTER % "routes: ['tls://u:p@h:1']",
+    "a gateway that does": "gateway { name: G, port: 1, gateways [ {name: H, url: 'TLS://h:1'} ] }",
     "no key": "tls { cert_file: c }",
     "no certificate": "tls { verify: true }",
 }
@@ -163,6 +177,7 @@ def test_nothing_starts(
     what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EMPTY", "")
     Path("x.conf").write_text(REFUSED[what])
     assert main(["-p", "-1", "-c", "x.conf"], never) == 1
     told = capsys.readouterr()
@@ -184,13 +199,35 @@ def test_an_included_file_takes_nothing_away(
 
 
 @pytest.mark.parametrize(
-    "flags", [["--pass", "p"], ["--user", "u", "--auth", "t"], ["--pass", "p", "--auth", "t"]]
+    "flags",
+    [
+        ["--pass", "p"],
+        ["--user", "u", "--auth", "t"],
+        ["--pass", "p", "--auth", "t"],
+        ["--user", ""],
+        ["--auth", ""],
+        ["--user", "u", "--pass", ""],
+    ],
 )
 def test_flags_that_open_or_contradict(
-    flags: list[str], capsys: pytest.CaptureFixture[str]
+    flags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Even where the file says who may come."""
+    path = tmp_path / "x.conf"
+    path.write_text("authorization { user: user, password: p }")
+    assert main(["-p", "-1", "-c", str(path), *flags], never) == 1
     assert main(["-p", "-1", *flags], never) == 1
-    assert "user" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "user" in told or "log in" in told
+
+
+def test_an_authority_that_is_empty_is_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.conf"
+    path.write_text("tls { cert_file: c, key_file: k, ca_file: a }")
+    assert main(["-p", "-1", "-c", str(path), "--tlsverify", "--tlscacert", ""], never) == 1
+    assert "--tlscacert" in capsys.readouterr().err
 
 
 def test_a_flag_does_not_go_with_users_of_accounts(

@@ -13,8 +13,8 @@ from jsctl.broker.conf.mapper import from_text
 BROKER = Path(options.__file__).parent
 TOLD_OTHERWISE = {"latency_subject", "latency_sampling", "proxy_required"}
 """The whole block is warned of; anything but false is refused."""
+ASKED_BY_OPTIONS = {"given", "no_system_account"}
 NOT_IN_A_FILE = {
-    "given",  # `Options` itself asks.
     "dial_retry_ns",
     "peer_down_min_ns",
     "peer_down_max_ns",
@@ -45,7 +45,7 @@ def all_fields() -> Iterator[Field]:
 
 def test_what_nothing_reads_is_warned_of() -> None:
     warned = {one.attribute.rpartition(".")[2] for one in all_fields() if one.inert}
-    assert unread() - TOLD_OTHERWISE - NOT_IN_A_FILE == warned
+    assert unread() - TOLD_OTHERWISE - ASKED_BY_OPTIONS - NOT_IN_A_FILE == warned
 
 
 def test_the_warning() -> None:

@@ -126,3 +126,27 @@ def test_lame_duck_without_clients_does_not_wait() -> None:
     play.command(Command.LAME_DUCK)
     play.run(0.2)
     assert play.exit == "lame duck mode"
+
+
+def test_who_is_told_to_end_again_and_again_ends() -> None:
+    """As by `while kill $pid; do sleep 0.5; done`, where the disk is slow."""
+    play = NodePlay()
+    client = play.connect("a")
+    client.ask("$JS.API.STREAM.CREATE.S", **stream(replicas=1))
+    client.publish("s.x", b"hello")
+    play.hold_disk = True
+    for _ in range(12):
+        play.command(Command.SHUTDOWN)
+        play.run(0.5)
+    assert play.exit == "shutdown"
+
+
+def test_a_lame_duck_can_be_ended_at_once() -> None:
+    """By an interrupt; a termination is nothing to it."""
+    play = NodePlay(lame())
+    play.connect("a")
+    play.command(Command.LAME_DUCK)
+    play.run(0.5)
+    play.command(Command.SHUTDOWN)
+    play.run(0.1)
+    assert play.exit == "shutdown"

@@ -3,12 +3,20 @@
 import pytest
 
 from jsctl.broker.checksums import Checksums
-from jsctl.broker.options import AccountOptions, PermissionRules, ResponsePermission, UserOptions
+from jsctl.broker.options import (
+    AccountJetStream,
+    AccountOptions,
+    AuthOptions,
+    PermissionRules,
+    ResponsePermission,
+    UserOptions,
+)
 from jsctl.broker.peers.frames import encode_frames
 from jsctl.broker.peers.items import PeerFrame, PeerHeartbeat
 from jsctl.broker.peers.outbox import frame_subject
 from tests.support.cluster_play import ClusterPlay
 from tests.support.node_play import user
+from tests.support.stream_requests import stream
 
 
 @pytest.fixture
@@ -24,6 +32,26 @@ def test_servers_know_each_other(cluster: ClusterPlay) -> None:
         assert {server.engine.cluster.name_of(peer) for peer in others} == {
             one.name for one in cluster if one is not server
         }
+
+
+def test_clients_of_no_account_hear_what_brokers_say() -> None:
+    """Messages of all streams are in it."""
+    accounts = (
+        AccountOptions(name="A", users=(user("a"),), jetstream=AccountJetStream()),
+        AccountOptions(name="B", users=(user("b"),)),
+    )
+    auth = AuthOptions(given=True, users=(user("global"),))
+    cluster = ClusterPlay(no_system_account=True, accounts=accounts, auth=auth)
+    others = [cluster["n1"].connect(name) for name in ("global", "b")]
+    for client in others:
+        client.subscribe(">")
+    assert cluster["n2"].request_all("$JS.API.STREAM.CREATE.S", 1, **stream())
+    client = cluster["n2"].connect("a")
+    client.subscribe("ack")
+    client.publish("s.x", b"secret", "ack")
+    cluster.run(1)
+    assert client.heard("ack"), "it is stored on all servers"
+    assert [client.messages for client in others] == [[], []]
 
 
 def test_a_frame_that_cannot_be_read_is_dropped_and_told(cluster: ClusterPlay) -> None:

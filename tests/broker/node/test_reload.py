@@ -1,14 +1,19 @@
 """What a reload does in a whole node: streams of accounts that come and go, limits, INFO."""
 
+import gc
+import weakref
 from dataclasses import replace
 
 import pytest
 
 from jsctl.broker.errors import ConfigError
+from jsctl.broker.gateway_options import GatewayOptions
 from jsctl.broker.leafnode_options import LeafNodeOptions, LeafRemote, LeafUrl
 from jsctl.broker.options import (
     AccountJetStream,
     AccountOptions,
+    ClientLimits,
+    ClusterOptions,
     ImportOptions,
     LogOptions,
     Options,
@@ -144,6 +149,44 @@ def test_a_leaf_node_of_an_account_that_goes_finds_the_one_that_comes(
     assert b"LMSG to.leaf 1" in leaf.lines
     stays.send(b"PING\r\n")
     assert stays.lines[-1] == b"PONG"
+
+
+@pytest.mark.parametrize(("before", "after"), [(1000, 1 << 20), (1 << 20, 1000)])
+def test_the_largest_message_of_a_leaf_node_is_the_one_that_counts_now(
+    before: int, after: int
+) -> None:
+    def limited(most: int) -> Options:
+        door, client = LeafNodeOptions(port=7422), ClientLimits(payload_bytes_max=most)
+        return configured("A", leafnodes=door, client=client)
+
+    play = NodePlay(limited(before))
+    leaf = hang(play, 90, '"user":"a","pass":"a"')
+    client = play.connect("a")
+    client.subscribe("s")
+    reload(play, limited(after))
+    leaf.send(b"LMSG s 500000\r\n%s\r\n" % bytes(500_000))
+    assert len(client.messages) == (after > 500_000)
+
+
+def test_an_account_that_is_gone_leaves_nothing() -> None:
+    """Who makes accounts for a while would fill the memory."""
+    more = {
+        "leafnodes": LeafNodeOptions(port=7422),
+        "gateway": GatewayOptions(name="C", port=7222),
+        "cluster": ClusterOptions(name="C", port=6222),
+    }
+    play = NodePlay(configured("A", "B", **more))
+    account = weakref.ref(play.node.router.accounts.get("A"))
+    client = play.connect("a")
+    client.subscribe("x")
+    hang(play, 90, '"user":"a","pass":"a"')
+    reload(play, configured("B", **more))
+    play.run(5)
+    play.node.sessions.closed.clear()
+    del client
+    play.clients.clear()
+    gc.collect()
+    assert account() is None
 
 
 HUB = LeafRemote(urls=(LeafUrl("10.0.0.9", 7422),), account="A")

@@ -4,14 +4,19 @@ import hashlib
 import ssl
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from jsctl.broker.errors import ConfigError
+from jsctl.broker.gateway_options import GatewayOptions, GatewayUrl, RemoteGateway
+from jsctl.broker.leafnode_options import LeafNodeOptions, LeafRemote, LeafUrl
 from jsctl.broker.options import ClusterOptions, MonitorOptions, Options
 from jsctl.broker.server.certificates import Certificates
 from jsctl.broker.server.tls import files_digest, public_key
 from jsctl.broker.tls_options import TlsOptions
+from jsctl.broker.turn import ConnKind, LinkDial
 from tests.broker.server.harness import LOCAL, LineClient, Running, running
 from tests.support.certificates import make_certificates
 
@@ -77,6 +82,41 @@ async def test_who_is_not_pinned_any_more_has_to_go(
         assert "Disconnect 1 clients due to pinned certs reload" in server.output.getvalue()
         await waiting.writer.start_tls(context, server_hostname="localhost")
         assert await gone(waiting), "its handshake began before the reload"
+
+
+OTHER = "0" * 64
+
+
+def secured(kind: ConnKind, path: Path, *, dialed: bool) -> Any:
+    """A connection whose other side has shown the certificate."""
+    der = ssl.PEM_cert_to_DER_cert((path / "cert.pem").read_text())
+    shown = SimpleNamespace(getpeercert=lambda *, binary_form: der)
+    dial = LinkDial(1, "h", 1, kind) if dialed else None
+    transport = SimpleNamespace(get_extra_info=lambda name: shown)
+    return SimpleNamespace(kind=kind, dial=dial, transport=transport)
+
+
+@pytest.mark.parametrize(
+    ("block", "own", "stays"),
+    [(OTHER, "", False), (OTHER, "pin", True), ("", OTHER, False), ("pin", OTHER, False),
+     ("pin", "", True), ("", "", True)],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", [ConnKind.LEAF, ConnKind.GATEWAY])
+def test_who_is_dialed_has_pins_of_its_own(
+    kind: ConnKind, block: str, own: str, stays: bool, tls: TlsOptions, pin: str, path: Path
+) -> None:
+    """Those of the block are for who connects here, and for who is dialed if it has none."""
+    pins = {"": (), OTHER: (OTHER,), "pin": (pin,)}
+    door, way = (replace(tls, pinned_certs=pins[one]) for one in (block, own))
+    hub = LeafRemote((LeafUrl("h", 1),), tls=way)
+    cluster = RemoteGateway("B", (GatewayUrl("h", 1),), tls=way)
+    options = Options(
+        leafnodes=LeafNodeOptions(port=1, tls=door, remotes=(hub,)),
+        gateway=GatewayOptions(name="A", port=1, tls=door, remotes=(cluster,)),
+    )
+    found = Certificates.read(options)
+    assert found.unpinned(secured(kind, path, dialed=True)) is not stays
+    assert found.unpinned(secured(kind, path, dialed=False)) is (block == OTHER)
 
 
 async def test_plain_clients_have_nothing_that_could_be_pinned(tls: TlsOptions, pin: str) -> None:
