@@ -401,6 +401,11 @@ class StreamReplica:
         self._end_leading()
         self.stored.close()
 
+    def leave(self) -> None:
+        """The stream is about to be deleted, here and elsewhere."""
+        if self.leading is not None:
+            self.leading.inbound.leave()
+
     def delete(self) -> None:
         """Remove the data: the meta group decided so."""
         self._end_leading()

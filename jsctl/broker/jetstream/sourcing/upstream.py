@@ -97,6 +97,9 @@ class Upstream:
         self._failures = 0
         self._consumer = b""
         self._number = 0
+        self._begin: int | None = None
+        """Behind which sequence another consumer begins, as its origin lets go of what is before
+        it: behind what is durable, not behind what came."""
         self._owed: deque[OwedFlow] = deque()
 
     # Asking.
@@ -122,7 +125,8 @@ class Upstream:
         self._owed.clear()
         self._consumer = b""
         level = self._levels[self._level]
-        known = Start(self.seq + 1) if self.seq else start
+        begin = self.seq if self._begin is None else self._begin
+        known = Start(begin + 1) if begin else start
         return asking.request(self.origin, known, deliver, level, self.identity, self._who, nonce)
 
     def answered(self, headers: bytes, payload: bytes, now_ns: int) -> None:
@@ -148,10 +152,18 @@ class Upstream:
                 self.seq = 0
             self.identity = granted.identity
         self.phase, self.error, self._failures = Phase.MESSAGES, None, 0
-        self._consumer, self._number = granted.consumer, 0
+        self._consumer, self._number, self._begin = granted.consumer, 0, None
         self.heard_ns = now_ns
         if self.seq < granted.delivered:
             self.seq = self.skipped_to = granted.delivered
+
+    def read_by(self, origin: UpstreamOrigin, durable: SourcePosition, now_ns: int) -> None:
+        """The same origin, by another consumer; the stream has it up to a position."""
+        self.origin = origin
+        others = _are_others(self.identity, durable.identity)
+        self._begin = 0 if others else min(durable.seq, self.seq)
+        self._retry(now_ns)
+        self._due_ns = now_ns
 
     def failed(self, error: ApiErrorBody, now_ns: int) -> None:
         """A request came to nothing: tell, and try again, later and later if it was refused."""

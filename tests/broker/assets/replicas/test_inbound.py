@@ -161,6 +161,44 @@ def test_a_work_queue_keeps_what_its_taker_does_not_store(
     assert seqs(client, "S") == [] and seqs(client, "W") == [1]
 
 
+def consumers(client: PlayClient, name: str) -> list[str]:
+    return client.ask(f"$JS.API.CONSUMER.NAMES.{name}")["consumers"] or []
+
+
+def test_a_work_queue_keeps_nothing_for_a_stream_that_is_deleted(
+    play: NodePlay, client: PlayClient
+) -> None:
+    create(client, "W", subjects=["w"], retention="workqueue")
+    create(client, "S", sources=[{"name": "W"}])
+    play.run(1)
+    assert len(consumers(client, "W")) == 1
+    client.ask("$JS.API.STREAM.DELETE.S")
+    play.run(1)
+    assert consumers(client, "W") == []
+
+
+@pytest.mark.parametrize("before", [1, 2])
+def test_a_work_queue_keeps_nothing_for_a_source_that_has_another_name_now(
+    play: NodePlay, client: PlayClient, before: int
+) -> None:
+    """It depends on how many there are of one stream: whoever leads next asks by that name."""
+    create(client, "W", subjects=["w.*"], retention="workqueue")
+    both = [{"name": "W", "filter_subject": f"w.{number}"} for number in (1, 2)]
+    create(client, "S", sources=both[:before])
+    publish(client, "w.1", "w.1")
+    play.run(1)
+    assert len(consumers(client, "W")) == before
+    after = both[: 3 - before]
+    client.ask("$JS.API.STREAM.UPDATE.S", **config("S", sources=after))
+    publish(client, "w.1")
+    play.run(3)
+    names = consumers(client, "W")
+    assert len(names) == len(after)
+    assert len(held(client, "S")) == 3 and seqs(client, "W") == []
+    again = NodePlay(disk=play.disk).connect("a")
+    assert sorted(consumers(again, "W")) == sorted(names)
+
+
 @pytest.mark.parametrize("to", ["s.{{partition(1, 1)}}", "s.{{ wildcard(1) }}"])
 def test_destinations_may_have_spaces_within_functions(client: PlayClient, to: str) -> None:
     mapped = [{"src": "o.*", "dest": to}]
