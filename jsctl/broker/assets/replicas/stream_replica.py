@@ -212,12 +212,14 @@ class StreamReplica:
     def lead(self, term: int) -> None:
         """Start to admit."""
         assert self.leading is None, f"{self.group.name} led already when it began in {term}"
+        leaving: dict[str, ConsumerWatcher] = {}
         leading = self.leading = LeadingStream(
             self.context,
             self.assigned,
             self.stream,
-            ChainMap(self.watchers, self.absent),
+            ChainMap(self.watchers, self.absent, leaving),
             self.sink,
+            leaving=leaving,
             volatile=self.volatile,
             hopeless=lambda: self.hopeless,
             needs=self.needs_message,

@@ -150,6 +150,42 @@ def test_what_a_publish_was_judged_by_is_not_judged_again(client: PlayClient) ->
     assert of_source[2].startswith(of_mirror[2][:-2] + b"Nats-Stream-Source: O 1 > > o.1 ")
 
 
+@pytest.mark.parametrize("kind", ["mirror", "source"])
+def test_an_origin_that_begins_to_let_go_of_what_was_consumed(
+    play: NodePlay, client: PlayClient, kind: str
+) -> None:
+    """Nothing is missing, and nothing is kept once it is stored elsewhere."""
+    declared = {"mirror": {"name": "O"}} if kind == "mirror" else {"sources": [{"name": "O"}]}
+    create(client, "S", **declared)
+    publish(client, "o.1")
+    play.run(1)
+    more = {"subjects": ["o.>"], "retention": "interest"}
+    client.ask("$JS.API.STREAM.UPDATE.O", **config("O", **more))
+    for _ in range(12):
+        publish(client, "o.2")
+        play.run(1)
+    assert len(consumers(client, "O")) == 1
+    assert len(seqs(client, "S")) == 13
+    play.run(30)
+    assert seqs(client, "O") == []
+
+
+def test_an_origin_keeps_nothing_for_long_for_who_does_not_ask_again(
+    play: NodePlay, client: PlayClient
+) -> None:
+    create(client, "S", sources=[{"name": "O"}])
+    publish(client, "o.1")
+    play.run(1)
+    more = {"subjects": ["o.>"], "retention": "interest"}
+    client.ask("$JS.API.STREAM.UPDATE.O", **config("O", **more))
+    client.ask("$JS.API.STREAM.DELETE.S")
+    publish(client, "o.2")
+    play.run(1)
+    assert seqs(client, "O") == [1, 2]
+    play.run(30)
+    assert seqs(client, "O") == []
+
+
 def test_a_work_queue_keeps_what_its_taker_does_not_store(
     play: NodePlay, client: PlayClient
 ) -> None:
