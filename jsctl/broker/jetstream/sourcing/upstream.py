@@ -10,6 +10,7 @@ consumer that goes by these answers forgets only what is safe here.
 Knows no router and no log: what is to be published is returned.
 """
 
+import re
 from collections import deque
 from collections.abc import Iterable
 from enum import Enum, auto
@@ -49,6 +50,8 @@ _NO_LEVEL = 10185
 _BAD_JSON = 10025
 _OTHER_IDENTITY = 10225
 _FLOWS_MAX = 64
+_FLOW = re.compile(rb"(?:_GR_\.[^.]+\.[^.]+\.)?(?:\$JS\.FC|_R_)\.")
+"""Answers to flow control lead to an origin, maybe through another cluster or account."""
 
 
 class Phase(Enum):
@@ -218,15 +221,13 @@ class Upstream:
             self._retry(now_ns)
             return
         stalled = blocks.get(headers, b"Nats-Consumer-Stalled")
-        if (
-            stalled
-            and is_valid_literal(stalled)
-            and all([one.reply != stalled for one in self._owed])
-        ):
+        if stalled and all([one.reply != stalled for one in self._owed]):
             self._owe(stalled)
 
     def _owe(self, reply: bytes) -> None:
-        if len(self._owed) < _FLOWS_MAX:
+        # The server says it, who may do more than whoever answers for an origin.
+        is_flow = _FLOW.match(reply) is not None and is_valid_literal(reply)
+        if is_flow and len(self._owed) < _FLOWS_MAX:
             position = SourcePosition(self.seq, self.identity)
             self._owed.append(OwedFlow(reply, self._number, position))
 
