@@ -186,6 +186,21 @@ def test_an_origin_keeps_nothing_for_long_for_who_does_not_ask_again(
     assert seqs(client, "O") == []
 
 
+def test_an_origin_that_keeps_all_again_lets_go_of_nothing(
+    play: NodePlay, client: PlayClient
+) -> None:
+    create(client, "S", sources=[{"name": "O"}])
+    publish(client, "o.1")
+    play.run(1)
+    for retention in ("interest", "limits"):
+        more = {"subjects": ["o.>"], "retention": retention}
+        client.ask("$JS.API.STREAM.UPDATE.O", **config("O", **more))
+        publish(client, "o.2")
+        play.run(1)
+    play.run(40)
+    assert seqs(client, "O") == seqs(client, "S") == [1, 2, 3]
+
+
 def test_a_work_queue_keeps_what_its_taker_does_not_store(
     play: NodePlay, client: PlayClient
 ) -> None:
