@@ -88,7 +88,7 @@ class Assets:
             if change.consumer:
                 self._end_consumer((change.account, change.stream, change.consumer))
             else:
-                self._drop_stream((change.account, change.stream))
+                self._end_stream((change.account, change.stream))
 
     def listen_anew(self, account: str) -> None:
         """An account has come, or is gone: what is led here hears its clients from now on."""
@@ -364,6 +364,12 @@ class Assets:
             raft.campaign()
 
     # Dropping
+
+    def _end_stream(self, key: StreamKey) -> None:
+        """It exists no more, here or elsewhere."""
+        if key in self.streams:
+            self.streams[key].leave()
+        self._drop_stream(key)
 
     def _drop_stream(self, key: StreamKey) -> None:
         self.postponed.pop(key, None)

@@ -144,6 +144,7 @@ class AssignedFiles:
         def done() -> None:
             self._busy = False
             self._sizes = sizes[0] if sizes else {}
+            self._damaged = self._damaged or not sizes  # There was no room, say.
             if ends and sizes:
                 self._kept_bytes = sum(self._sizes.values())
             if ends or not sizes:
@@ -170,6 +171,10 @@ def _append(
         if records:
             file.write(file.size(), [b"".join(records)])
         sizes = {newest: file.size()}
+    except DiskError:
+        if begins:
+            disk.remove(_path(newest))  # It is begun again.
+        raise
     finally:
         file.close()
     for number in numbers:

@@ -148,9 +148,10 @@ class Reconfigurator:
         for name in [name for name, at_ns in told.items() if now_ns - at_ns > REMOVE_REPEAT_NS]:
             del told[name]
         for made in unused:
-            if made.group.name not in told:
-                told[made.group.name] = now_ns
-                self.to_meta([remove_consumer(made.account, made.stream, made.name)])
+            name = made.group.name
+            if name not in told:
+                told[name] = now_ns
+                self.to_meta([remove_consumer(made.account, made.stream, made.name, name)])
 
     # The meta group
 

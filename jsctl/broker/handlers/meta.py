@@ -43,10 +43,12 @@ def remove(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
     body = parsed(MetaServerRemoveRequest, request)
     peer = _server(view, body.peer, body.peer_id)
     _require_majority_without(view, peer)
-    entries, planned = [remove_server(peer)], view.meta.loads()
+    entries, planned = list[bytes](), view.meta.loads()
     for made in view.meta.assets():
         if isinstance(made, StreamAssignment) and peer in made.group.members:
             entries += _planned(view, planned, _reassigned(view, made, peer, planned))
+    # Last of all: if only some of this is decided, as a leader dies, it may be asked for again.
+    entries.append(remove_server(peer))
     return RemoveMetaPeer(peer, entries, success("meta_server_remove"))
 
 

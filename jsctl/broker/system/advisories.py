@@ -62,6 +62,8 @@ class JetStreamAdvisories:
     """Group -> when to tell that it has no leader."""
     _paused: dict[tuple[str, str, str], int] = field(default_factory=dict)
     """Consumer -> when its pause is over."""
+    _paused_until_ns: int = 0
+    """No pause is over before."""
     _look_due_ns: int = 0
     _disk_full: bool = False
 
@@ -108,6 +110,8 @@ class JetStreamAdvisories:
             case MetaChanged():
                 if fact.led:
                     self._changed(fact.change)
+                elif fact.change.consumer:
+                    self._note_pause(fact.change)
             case LeaderChange():
                 self._leader_changed(fact.group, fact.leader)
             case ConsumerAdvisories():
@@ -172,6 +176,18 @@ class JetStreamAdvisories:
         ):
             self._tell(account, self._build().consumer_action(stream, consumer, action))
 
+    def _note_pause(self, change: MetaChange) -> None:
+        """Whoever leads by then tells of the end."""
+        key, until = (change.account, change.stream, change.consumer), _pause_ns(change.after)
+        if until > self.view.now_ns:
+            self._note_paused(key, until)
+        else:
+            self._paused.pop(key, None)
+
+    def _note_paused(self, key: tuple[str, str, str], until_ns: int) -> None:
+        first_ns = min(until_ns, self._paused_until_ns) if self._paused else until_ns
+        self._paused[key], self._paused_until_ns = until_ns, first_ns
+
     def _pause_changed(self, change: MetaChange) -> None:
         until, before = _pause_ns(change.after), _pause_ns(change.before)
         key = (change.account, change.stream, change.consumer)
@@ -182,7 +198,7 @@ class JetStreamAdvisories:
             return
         paused = until > now_ns
         if paused:
-            self._paused[key] = until
+            self._note_paused(key, until)
         elif self._paused.pop(key, None) is None and before <= now_ns:
             return
         self._tell_pause(key, paused, until if paused else before)
@@ -253,6 +269,7 @@ class JetStreamAdvisories:
                 del self._paused[key]
                 if self.engine.meta.leading:
                     self._tell_pause(key, False, until_ns)
+        self._paused_until_ns = min(self._paused.values(), default=0)
 
     def _look_at_disk(self) -> None:
         full = self.engine.context.disk_full
@@ -270,7 +287,9 @@ class JetStreamAdvisories:
 
     def next_due_ns(self) -> int | None:
         """When `tick` has something to do."""
-        return self._look_due_ns if self._leaderless or self._paused else None
+        if self._leaderless or not self._paused:
+            return self._look_due_ns if self._leaderless else None
+        return max(self._look_due_ns, self._paused_until_ns)
 
     def _has_quorum(self, group: RaftGroup) -> bool:
         voters = group.raft.members.voters

@@ -7,6 +7,7 @@ import pytest
 
 from jsctl.broker.raft.types import StandingKind
 from tests.support.cluster_play import ClusterPlay, ServerPlay
+from tests.support.node_play import NodePlay
 from tests.support.stream_requests import consumer, stream
 
 
@@ -245,3 +246,20 @@ def test_a_wiped_server_is_filled_up_again(cluster: ClusterPlay) -> None:
     cluster.wait(
         lambda: all(one.raft.standing.kind.name == "WHOLE" for one in groups), "no doubt is left"
     )
+
+
+def test_a_consumer_that_is_made_anew_is_not_removed_as_the_one_before() -> None:
+    """That was found unused, and its removal came late."""
+    play = NodePlay()
+    client = play.connect("a")
+    client.ask("$JS.API.STREAM.CREATE.S", **stream(replicas=1))
+    client.ask("$JS.API.CONSUMER.CREATE.S.C", **consumer())
+    assert play.node.engine is not None
+    engine = play.node.engine
+    unused = engine.assets.consumers["A", "S", "C"].assignment
+    assert client.ask("$JS.API.CONSUMER.DELETE.S.C")["success"]
+    client.ask("$JS.API.CONSUMER.CREATE.S.C", **consumer())
+    engine.context.unused.append(unused)
+    engine.reconfigurator.remove_unused()
+    play.run(1)
+    assert "error" not in client.ask("$JS.API.CONSUMER.INFO.S.C")

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.cluster_play import ClusterPlay
 from tests.support.node_play import NodePlay, PlayClient
+from tests.support.stream_requests import consumer, stream
 
 ADVISORY = "$JS.EVENT.ADVISORY."
 
@@ -78,6 +80,35 @@ def test_a_pause_and_its_end(play: NodePlay, client: PlayClient) -> None:
     assert event["paused"] is True and event["pause_until"] == until
     play.run(10)
     assert [one["paused"] for one in events(client, "CONSUMER.PAUSE")] == [True, False]
+
+
+def test_a_pause_that_a_restart_comes_into(play: NodePlay, client: PlayClient) -> None:
+    add_consumer(client)
+    client.ask("$JS.API.CONSUMER.PAUSE.S.C", pause_until="2026-09-21T14:14:22Z")
+    again = NodePlay(disk=play.disk)
+    assert again.now_ns < 1_790_000_062_000_000_000
+    client = again.connect("a")
+    client.subscribe("$JS.EVENT.>")
+    again.run(65)
+    assert [one["paused"] for one in events(client, "CONSUMER.PAUSE")] == [False]
+
+
+def test_a_pause_is_told_to_end_by_who_leads_then() -> None:
+    cluster = ClusterPlay()
+    leader = cluster.leader()
+    for subject, body in (
+        ("STREAM.CREATE.S", stream()),
+        ("CONSUMER.CREATE.S.C", consumer()),
+        ("CONSUMER.PAUSE.S.C", {"pause_until": "2026-09-21T14:14:22Z"}),
+    ):
+        (answer,) = leader.request_all(f"$JS.API.{subject}", 1, **body)
+        assert "error" not in answer
+    leader.halt()
+    cluster.run(3)
+    client = cluster.leader().connect("a")
+    client.subscribe("$JS.EVENT.>")
+    cluster.run(65)
+    assert [one["paused"] for one in events(client, "CONSUMER.PAUSE")] == [False]
 
 
 def test_a_pause_ended_by_hand(play: NodePlay, client: PlayClient) -> None:

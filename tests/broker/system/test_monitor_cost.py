@@ -11,6 +11,8 @@ from jsctl.broker.options import AccountJetStream, AccountOptions
 from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.system.monitoring import connection_facts
+from jsctl.broker.system.monitoring.health_facts import HealthReport
+from jsctl.broker.system.monitoring.jetstream_facts import JetStreamReport
 from tests.support.node_play import NodePlay, node_options, user
 from tests.support.stream_requests import stream
 
@@ -137,3 +139,24 @@ def test_connections_of_an_account(play: NodePlay, monkeypatch: Patch) -> None:
     page = client.ask("$SYS.REQ.ACCOUNT.PING.CONNZ", state=2)["data"]
     assert [one["name"] for one in page["connections"]] == ["test a"]
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("params", "looks"), [({"js-server-only": "1"}, 0), ({"js-enabled-only": "1"}, 0), ({}, 1)]
+)
+def test_health(play: NodePlay, monkeypatch: Patch, params: dict[str, str], looks: int) -> None:
+    """All assets are looked at once, and only where it is asked how they are."""
+    calls = counting(monkeypatch, HealthReport, "_assets")
+    assert play.get("/healthz", **params)[0] == 200
+    assert len(calls) == looks
+
+
+def test_statistics(play: NodePlay, monkeypatch: Patch) -> None:
+    """They are told every second where something changes all the time."""
+    client = play.connect("a")
+    client.ask("$JS.API.STREAM.CREATE.S", **stream("S", 1))
+    calls = counting(monkeypatch, JetStreamReport, "_stream")
+    system = play.connect("sys")
+    assert system.ask("$SYS.REQ.SERVER.PING")["statsz"]["jetstream"]["stats"]
+    assert play.get("/varz")[1]["jetstream"]["stats"]
+    assert not calls

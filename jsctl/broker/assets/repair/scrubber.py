@@ -177,7 +177,13 @@ class Scrubber:
             self._pass = None
             report.ended_ns, report.bytes_total = now_ns, report.bytes_read
             report.passes += 1
+            self._forget_gone()
         return chosen
+
+    def _forget_gone(self) -> None:
+        """What was not met in a whole pass is there no more."""
+        began_ns, known = self.report.began_ns, self.targets
+        self.targets = {name: one for name, one in known.items() if one.began_ns >= began_ns}
 
     def _end_target(self, now_ns: int) -> None:
         assert self._target is not None, "somebody is checked"

@@ -46,6 +46,8 @@ class ConsumedMessages:
 
     def take(self) -> tuple[list[int], list[OutgoingMessage]]:
         """Those that nobody needs any more, in order, and what is published behind them."""
+        if self.stream.config.retention is Retention.LIMITS:
+            self.seqs.clear()  # It keeps all by now.
         seqs, last = sorted(self.seqs), self.stream.store.last_seq
         # A majority may have stored, delivered and acknowledged what is not applied here yet.
         self.seqs = {seq for seq in seqs if seq > last}

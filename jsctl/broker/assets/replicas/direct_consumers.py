@@ -18,6 +18,7 @@ from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.stream_store import Removed
+from jsctl.broker.subject.matching import Filters
 from jsctl.broker.turn import LogLevel
 from jsctl.dataclass import dataclass
 
@@ -145,6 +146,12 @@ class DirectConsumers:
         if found is not None:
             found.end()
 
+    def retire(self) -> dict[str, Filters]:
+        """All of them are over; what each was for, by its name."""
+        gone = {name: one.consumer.filters for name, one in self._by_name.items()}
+        self.end()
+        return gone
+
     def stored(self, subjects: Sequence[bytes]) -> None:
         """The stream took messages with these subjects."""
         for one in self:
@@ -174,7 +181,7 @@ class DirectConsumers:
             one.listen_anew()
 
     def end(self) -> None:
-        """Another server leads."""
+        """Nobody has any more: another server leads."""
         for one in self:
             one.end()
             self.context.queue.forget(one.run_name)

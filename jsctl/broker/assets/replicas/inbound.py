@@ -95,12 +95,26 @@ class Inbound:
         for key in [key for key in self._lines if key not in keys]:
             line = self._lines.pop(key)
             line.end()
-            if line.upstream.origin.declared.consumer is None:
-                self._publish(farewell(line.upstream.origin))
+            self._bid_farewell(line)
         lines = {}
         for origin in wanted:
-            lines[origin.key] = self._lines.get(origin.key) or self._line(origin)
+            known = self._lines.get(origin.key)
+            if known is not None and known.upstream.origin.consumer != origin.consumer:
+                # Its name has to do with how many sources there are of one stream.
+                self._bid_farewell(known)
+                durable = self._durable(origin, known.upstream.identity)
+                known.upstream.read_by(origin, durable, self.context.now_ns)
+            lines[origin.key] = known or self._line(origin)
         self._lines = lines
+
+    def _bid_farewell(self, line: InboundLine) -> None:
+        if line.upstream.origin.declared.consumer is None:
+            self._publish(farewell(line.upstream.origin))
+
+    def leave(self) -> None:
+        """The stream is deleted: origins need to keep nothing for it."""
+        for line in self._lines.values():
+            self._bid_farewell(line)
 
     def _line(self, origin: UpstreamOrigin) -> InboundLine:
         who = Metadata(self.stream.name, self.account, self.context.domain)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from jsctl.api.stream import Republish
 from jsctl.api.words import Retention
 from jsctl.broker.assets.replicas import traced_publishes
+from jsctl.broker.assets.replicas.absent_consumer import AbsentConsumer
 from jsctl.broker.assets.replicas.assigned import Assigned
 from jsctl.broker.assets.replicas.consumed_messages import ConsumedMessages
 from jsctl.broker.assets.replicas.direct_consumers import DirectConsumers
@@ -33,6 +34,8 @@ from jsctl.broker.store.seqset import SeqSet
 
 REMOVE_SEQS_MAX = 10_000
 """Consumed messages removed by one entry."""
+LEAVING_NS = 30_000_000_000
+"""So long is kept what is for other streams that have to ask anew."""
 
 
 class LeadingStream:
@@ -41,6 +44,8 @@ class LeadingStream:
     __slots__ = (
         "_assigned",
         "_context",
+        "_leaving",
+        "_leaving_ns",
         "_listening",
         "_republished",
         "_republisher",
@@ -67,6 +72,7 @@ class LeadingStream:
         watchers: Mapping[str, ConsumerWatcher],
         sink: Sink,
         *,
+        leaving: dict[str, ConsumerWatcher],
         volatile: bool,
         hopeless: Callable[[], SeqSet],
         needs: Callable[[int], bool],
@@ -75,6 +81,11 @@ class LeadingStream:
         self._assigned = assigned
         self._stream = stream
         self._watchers = watchers
+        self._leaving = leaving
+        """Of `watchers`: consumers that other streams had here, and will have again in another
+        way."""
+        self._leaving_ns = 0
+        """When they are given up."""
         self._sink = sink
         self._volatile = volatile
         self.admission = StreamLeader(
@@ -139,8 +150,16 @@ class LeadingStream:
         if retention is not self._retention:
             # What all consumers are done with was kept so far.
             if retention is not Retention.LIMITS:
+                self._renew_direct()
                 self.consumed.add_all()
             self._retention = retention
+
+    def _renew_direct(self) -> None:
+        """From now on is kept what consumers need that others know of, too: other streams ask for
+        such when they do not hear of theirs any more. Until then all is kept that is for them."""
+        for name, filters in self.direct.retire().items():
+            self._leaving[name] = AbsentConsumer(filters)
+        self._leaving_ns = self._context.now_ns + LEAVING_NS
 
     def listen_anew(self) -> None:
         """The account has come, or is gone; nothing is heard in one that is not there."""
@@ -190,6 +209,9 @@ class LeadingStream:
         due_ns, now_ns = self.admission.next_due_ns(), self._context.now_ns
         if due_ns is not None and due_ns <= now_ns:
             self._propose(self.admission.expire(now_ns))
+        if self._leaving and self._leaving_ns <= now_ns:
+            self._leaving.clear()
+            self.consumed.add_all()
         if self.consumed.seqs or self._unsure:
             self._remove_consumed()
 
@@ -216,7 +238,8 @@ class LeadingStream:
             return self._context.now_ns + REFUSED_NS
         if self._retry_ns:
             return self._retry_ns  # Nothing comes of anything else before.
-        return earliest(self.admission.next_due_ns(), self.inbound.next_due_ns())
+        due_ns = earliest(self.admission.next_due_ns(), self.inbound.next_due_ns())
+        return earliest(due_ns, self._leaving_ns) if self._leaving else due_ns
 
     def _propose(self, admitted: Admitted) -> bool:
         """Whether the log took it."""

@@ -212,12 +212,14 @@ class StreamReplica:
     def lead(self, term: int) -> None:
         """Start to admit."""
         assert self.leading is None, f"{self.group.name} led already when it began in {term}"
+        leaving: dict[str, ConsumerWatcher] = {}
         leading = self.leading = LeadingStream(
             self.context,
             self.assigned,
             self.stream,
-            ChainMap(self.watchers, self.absent),
+            ChainMap(self.watchers, self.absent, leaving),
             self.sink,
+            leaving=leaving,
             volatile=self.volatile,
             hopeless=lambda: self.hopeless,
             needs=self.needs_message,
@@ -400,6 +402,11 @@ class StreamReplica:
         """Release files; keep the data."""
         self._end_leading()
         self.stored.close()
+
+    def leave(self) -> None:
+        """The stream is about to be deleted, here and elsewhere."""
+        if self.leading is not None:
+            self.leading.inbound.leave()
 
     def delete(self) -> None:
         """Remove the data: the meta group decided so."""

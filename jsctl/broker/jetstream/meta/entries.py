@@ -79,9 +79,15 @@ def assign_consumer(made: ConsumerAssignment) -> bytes:
     return AssetEntry.of("consumer", document, CONSUMERS.text(made.config), made)
 
 
-def remove_consumer(account: str, stream: str, name: str) -> bytes:
-    """Delete a consumer."""
-    return _entry("remove", key=[account, stream, name])
+def remove_consumer(account: str, stream: str, name: str, group: str = "") -> bytes:
+    """Delete a consumer; with a group only the one that has it, not a later one of the name."""
+    named = {"group": group} if group else {}
+    return _entry("remove", key=[account, stream, name], **named)
+
+
+def is_meant(made: Assignment, document: Document) -> bool:
+    """Whether a `remove` entry is about what has its key now."""
+    return document.get("group", made.group.name) == made.group.name
 
 
 def settle_group(made: Assignment, peers: Iterable[str] | None = None) -> bytes:

@@ -30,6 +30,7 @@ from jsctl.broker.jetstream.meta.entries import (
     Key,
     MetaServer,
     assignment_from,
+    is_meant,
     key_from,
     key_of,
     restored_from,
@@ -283,7 +284,7 @@ class Meta:
     def _apply_remove(self, document: Document) -> int:
         key = key_from(document)
         before = self._state.get(key)
-        if before is None:
+        if before is None or not is_meant(before, document):
             return 0
         if not key[2]:
             for consumer in list(self._state.consumers.get(key[:2], {}).values()):
@@ -359,6 +360,9 @@ class Meta:
         if op != "remove":
             return {}
         account, stream, consumer = key = key_from(document)
+        before = self._seen(key)
+        if before is not None and not is_meant(before, document):
+            return {}
         gone: dict[Key, Assignment | None] = {key: None}
         if not consumer:
             # A stream made anew while this is in flight has none of the old one's consumers.

@@ -10,6 +10,7 @@ consumer that goes by these answers forgets only what is safe here.
 Knows no router and no log: what is to be published is returned.
 """
 
+import re
 from collections import deque
 from collections.abc import Iterable
 from enum import Enum, auto
@@ -49,6 +50,8 @@ _NO_LEVEL = 10185
 _BAD_JSON = 10025
 _OTHER_IDENTITY = 10225
 _FLOWS_MAX = 64
+_FLOW = re.compile(rb"(?:_GR_\.[^.]+\.[^.]+\.)?(?:\$JS\.FC|_R_)\.")
+"""Answers to flow control lead to an origin, maybe through another cluster or account."""
 
 
 class Phase(Enum):
@@ -97,6 +100,9 @@ class Upstream:
         self._failures = 0
         self._consumer = b""
         self._number = 0
+        self._begin: int | None = None
+        """Behind which sequence another consumer begins, as its origin lets go of what is before
+        it: behind what is durable, not behind what came."""
         self._owed: deque[OwedFlow] = deque()
 
     # Asking.
@@ -122,7 +128,8 @@ class Upstream:
         self._owed.clear()
         self._consumer = b""
         level = self._levels[self._level]
-        known = Start(self.seq + 1) if self.seq else start
+        begin = self.seq if self._begin is None else self._begin
+        known = Start(begin + 1) if begin else start
         return asking.request(self.origin, known, deliver, level, self.identity, self._who, nonce)
 
     def answered(self, headers: bytes, payload: bytes, now_ns: int) -> None:
@@ -148,10 +155,18 @@ class Upstream:
                 self.seq = 0
             self.identity = granted.identity
         self.phase, self.error, self._failures = Phase.MESSAGES, None, 0
-        self._consumer, self._number = granted.consumer, 0
+        self._consumer, self._number, self._begin = granted.consumer, 0, None
         self.heard_ns = now_ns
         if self.seq < granted.delivered:
             self.seq = self.skipped_to = granted.delivered
+
+    def read_by(self, origin: UpstreamOrigin, durable: SourcePosition, now_ns: int) -> None:
+        """The same origin, by another consumer; the stream has it up to a position."""
+        self.origin = origin
+        others = _are_others(self.identity, durable.identity)
+        self._begin = 0 if others else min(durable.seq, self.seq)
+        self._retry(now_ns)
+        self._due_ns = now_ns
 
     def failed(self, error: ApiErrorBody, now_ns: int) -> None:
         """A request came to nothing: tell, and try again, later and later if it was refused."""
@@ -206,15 +221,13 @@ class Upstream:
             self._retry(now_ns)
             return
         stalled = blocks.get(headers, b"Nats-Consumer-Stalled")
-        if (
-            stalled
-            and is_valid_literal(stalled)
-            and all([one.reply != stalled for one in self._owed])
-        ):
+        if stalled and all([one.reply != stalled for one in self._owed]):
             self._owe(stalled)
 
     def _owe(self, reply: bytes) -> None:
-        if len(self._owed) < _FLOWS_MAX:
+        # The server says it, who may do more than whoever answers for an origin.
+        is_flow = _FLOW.match(reply) is not None and is_valid_literal(reply)
+        if is_flow and len(self._owed) < _FLOWS_MAX:
             position = SourcePosition(self.seq, self.identity)
             self._owed.append(OwedFlow(reply, self._number, position))
 

@@ -55,7 +55,7 @@ def jetstream_varz(view: ServerView, *, whole: bool = True) -> JetStreamVarz:
 
     Statsz hides the directory, and the meta group's replicas unless this server leads it.
     """
-    facts = view.jetstream()
+    facts = view.jetstream(accounts=False)
     if facts is None:
         return JetStreamVarz()
     config, meta = facts.config, facts.meta

@@ -75,14 +75,14 @@ def _bad_request(view: ServerView, options: HealthzOptions) -> Check:
 
 
 def _listeners(view: ServerView, options: HealthzOptions) -> Check:
-    reason = view.health().not_ready
+    reason = view.health(assets=False).not_ready
     if reason:
         return _fault(BROKEN, "CONNECTION", reason), True
     return None, options.js_server_only or not view.settings.jetstream
 
 
 def _jetstream(view: ServerView, options: HealthzOptions) -> Check:
-    facts = view.health()
+    facts = view.health(assets=False)
     if not facts.jetstream_enabled:
         return _fault(UNAVAILABLE, "JETSTREAM", "JetStream not enabled"), True
     if options.js_enabled_only or options.js_enabled:

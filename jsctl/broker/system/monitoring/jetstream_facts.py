@@ -81,7 +81,7 @@ class JetStreamReport:
     accounts: tuple[str, ...]
     """Accounts that may use JetStream."""
 
-    def facts(self) -> JetStreamFacts:
+    def facts(self, *, accounts: bool = True) -> JetStreamFacts:
         """All there is to tell but the infos of assets."""
         clustered = self.engine.options.clustered
         founded = self.engine.meta.founding is not None
@@ -91,7 +91,7 @@ class JetStreamReport:
             config=config(self.options),
             limits=limits(self.options),
             stats=self._stats(),
-            accounts=self._accounts(),
+            accounts=self._accounts() if accounts else (),
             meta=self._meta() if told else None,
             leads_meta=not clustered or (founded and self.engine.meta.group.leading),
             scrub=scrub(self.engine),

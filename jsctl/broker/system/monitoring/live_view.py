@@ -272,10 +272,11 @@ class MonitorView:
             return None
         return JetStreamReport(view.engine, view, server.options, accounts)
 
-    def jetstream(self) -> JetStreamFacts | None:
-        """None while JetStream is not enabled."""
+    def jetstream(self, *, accounts: bool = True) -> JetStreamFacts | None:
+        """With each account and its streams, if that is wanted; None while JetStream is not
+        enabled."""
         report = self._report(self._jetstream_accounts())
-        return None if report is None else report.facts()
+        return None if report is None else report.facts(accounts=accounts)
 
     def stream_info(self, account: str, stream: str) -> StreamInfo | None:
         """Info of a local replica, with its cluster part."""
@@ -302,9 +303,9 @@ class MonitorView:
         report = self._report()
         return {} if report is None else report.queues()
 
-    def health(self) -> HealthFacts:
-        """What health depends on."""
-        return HealthReport(self._server.engine, self._tallies.failed).facts()
+    def health(self, *, assets: bool = True) -> HealthFacts:
+        """What health depends on, with the state of all assets if that is wanted."""
+        return HealthReport(self._server.engine, self._tallies.failed).facts(assets=assets)
 
 
 def _is_of(account: str, session: ClientSession) -> bool:

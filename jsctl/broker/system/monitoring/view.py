@@ -363,8 +363,9 @@ class ServerView(Protocol):
     def sublist_stats(self, account: str) -> SublistStats:
         """How an account's subscriptions are matched."""
 
-    def jetstream(self) -> JetStreamFacts | None:
-        """None while JetStream is not enabled."""
+    def jetstream(self, *, accounts: bool = True) -> JetStreamFacts | None:
+        """With each account and its streams, if that is wanted; None while JetStream is not
+        enabled."""
 
     def stream_info(self, account: str, stream: str) -> StreamInfo | None:
         """Info of a local replica, with its cluster part."""
@@ -378,5 +379,5 @@ class ServerView(Protocol):
     def queues(self) -> Mapping[str, tuple[int, int]]:
         """(waiting, in progress) of internal queues by name."""
 
-    def health(self) -> HealthFacts:
-        """What health depends on."""
+    def health(self, *, assets: bool = True) -> HealthFacts:
+        """What health depends on, with the state of all assets if that is wanted."""

@@ -31,6 +31,7 @@ from jsctl.broker.jetstream.meta.state import Meta
 from jsctl.broker.jetstream.requests import ClientInfo
 from jsctl.broker.replication.side_jobs import SideJobs
 from jsctl.broker.replication.state_file import GroupState, encode
+from tests.support.scarce_disk import ScarceDisk
 from tests.support.sim_disk import SimDisk
 
 ME = "a"
@@ -243,6 +244,26 @@ def test_what_goes_before_it_is_written_leaves_nothing(disk: SimDisk) -> None:
     files.forget(stream("S"))
     run(files, jobs)
     assert not list(read_all(disk))
+
+
+@pytest.mark.parametrize("full_in", range(2))
+def test_what_found_no_room_is_written_when_there_is_some(full_in: int) -> None:
+    disk, jobs = ScarceDisk(random.Random(1)), SideJobs(count(1))
+    files = AssignedFiles(disk, jobs, alone=True)
+    old, new = stream("S"), stream("T")
+    if full_in:
+        files.note(old, known=False)
+        run(files, jobs, [old])
+        files.forget(old)
+    files.note(new, known=False)
+    for room in (0, 1, 1):
+        disk.full_in = room
+        run(files, jobs, [new])
+    disk.full_in = None
+    for _ in range(3):
+        run(files, jobs, [new])
+    assert [one for _, one in read_all(disk)] == [new]
+    assert len(disk.list("assigned")) == 1 and not run(files, jobs, [new])
 
 
 def test_nothing_new_is_nothing_to_do(disk: SimDisk) -> None:

@@ -192,3 +192,18 @@ def test_what_says_whose_data_it_is_is_written_anew(way: str) -> None:
     (finding,) = report.findings
     assert path in finding.text
     assert list(read_all(play.disk)) == before
+
+
+def test_what_is_deleted_is_forgotten_with_a_pass() -> None:
+    jetstream = replace(node_options().jetstream, scrub_ns=5 * SECOND_NS)
+    play = NodePlay(node_options(jetstream=jetstream))
+    client = play.connect("a")
+    for name in "ST":
+        client.ask(f"$JS.API.STREAM.CREATE.{name}", **stream(name, 1))
+    play.run(10)
+    assert play.node.engine is not None
+    scrubber = play.node.engine.upkeep.scrubber
+    both = set(scrubber.targets)
+    client.ask("$JS.API.STREAM.DELETE.T")
+    play.run(10)
+    assert len(both) == 3 and len(set(scrubber.targets) & both) == 2

@@ -271,3 +271,20 @@ def test_a_snapshot_restores_everything_and_reports_the_differences() -> None:
     ]
     other.restore(data)
     assert other.take_changes() == []
+
+
+def test_a_removal_may_be_of_one_group_alone() -> None:
+    """What was found unused may be gone, and another one of its name be there."""
+    meta = _filled()
+    later = replace(_consumer(), group=replace(_group("a"), name="later"))
+    wanted = [
+        remove_consumer("A", "S", "D", _group().name),
+        assign_consumer(later),
+        remove_consumer("A", "S", "D", _group().name),
+    ]
+    meta.note_in_flight(wanted)
+    foreseen = meta.consumer("A", "S", "D")
+    assert foreseen is not None and foreseen.group.name == "later"
+    assert [meta.apply(index, entry) for index, entry in enumerate(wanted, 20)] == [1, 1, 0]
+    assert meta.in_flight == 0 and "D" in meta.consumers("A", "S")
+    assert meta.apply(30, remove_consumer("A", "S", "D", "later")) == 1

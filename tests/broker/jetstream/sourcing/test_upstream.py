@@ -26,6 +26,7 @@ from jsctl.broker.jetstream.sourcing.upstream import (
 )
 from jsctl.broker.jetstream.streams.positions import SourcePosition
 from jsctl.broker.protocol import headers as blocks
+from jsctl.dataclass import replace
 
 WHO = Metadata("S", "A", "D")
 NOTHING = SourcePosition(0, "")
@@ -339,3 +340,23 @@ def test_a_consumer_that_somebody_made_begins_again() -> None:
     assert play.upstream.origin.deliver_subject("x") == b"to.me"
     play.grant()
     assert play.error_code == 10217
+
+
+def test_another_consumer_begins_behind_what_is_durable() -> None:
+    """Its origin may let go of what is before it; what has come is known all the same."""
+    play = Play()
+    play.ask()
+    play.grant()
+    for number in (1, 2, 3):
+        play.deliver(number, number)
+    upstream = play.upstream
+    origin = replace(upstream.origin, consumer="X")
+    upstream.read_by(origin, SourcePosition(1, "I"), play.now_ns)
+    config = play.ask()
+    assert (config["name"], config["opt_start_seq"]) == ("X", 2)
+    play.grant(1, name="D")
+    for number, seq in enumerate((2, 3, 4), 1):
+        play.deliver(seq, number, name="D")
+    assert play.queued == [1, 2, 3, 4]
+    upstream.read_by(origin, SourcePosition(7, "H"), play.now_ns)
+    assert "opt_start_seq" not in play.ask(), "that is another stream"

@@ -207,7 +207,7 @@ class FakeView:
     def sublist_stats(self, account: str) -> SublistStats:
         return SublistStats(num_subscriptions=2, num_cache=2, num_matches=4, avg_fanout=0.5)
 
-    def jetstream(self) -> JetStreamFacts | None:
+    def jetstream(self, *, accounts: bool = True) -> JetStreamFacts | None:
         return self.js
 
     def stream_info(self, account: str, stream: str) -> StreamInfo | None:
@@ -223,7 +223,7 @@ class FakeView:
     def queues(self) -> Mapping[str, tuple[int, int]]:
         return {"disk": (3, 1), "idle": (0, 0)}
 
-    def health(self) -> HealthFacts:
+    def health(self, *, assets: bool = True) -> HealthFacts:
         return self.health_facts
 
 
