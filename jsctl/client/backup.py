@@ -108,6 +108,8 @@ async def backup_stream(
             async for chunk in _chunks(chunks, manager):
                 received, chunk_count = received + file.write(chunk), chunk_count + 1
                 progress(received)
+            file.flush()
+            os.fsync(file.fileno())
         _check_end(archive)
         kept = {key: told[key] for key in ("config", "state") if key in told}
         write_whole(directory / DESCRIPTION, json.dumps(kept, indent=2) + "\n")
