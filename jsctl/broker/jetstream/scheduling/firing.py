@@ -93,7 +93,7 @@ class Firing:
     ) -> None:
         """Make an entry for what is due by `now_ns`, stored with `time_ns`, if something is."""
         if schedules.scan:
-            self._scan(schedules, sequencer, made)
+            self._scan(schedules, sequencer, now_ns, made)
             return
         due = schedules.due(now_ns, ROUND_MESSAGES_MAX)
         if not due:
@@ -169,20 +169,34 @@ class Firing:
         except Damaged:
             return _WAITS if self._needs(seq) else None
 
-    def _scan(self, schedules: Schedules, sequencer: Sequencer, made: Admitted) -> None:
+    def _scan(
+        self, schedules: Schedules, sequencer: Sequencer, now_ns: int, made: Admitted
+    ) -> None:
         """Look at some messages for schedules that are not known."""
-        store = self._stream.store
-        first = max(schedules.scan, store.first_seq)
+        store, size, found = self._stream.store, 0, Schedules()
+        seq = first = max(schedules.scan, store.first_seq)
         last = min(first + SCAN_MESSAGES - 1, store.last_seq)
-        found = Schedules(scan=last + 1 if last < store.last_seq else 0)
-        for seq in range(first, last + 1):
+        while seq <= last and size < ROUND_BYTES_AIMED:
             record = self._load(seq) if store.is_live(seq) else None
-            if not isinstance(record, Record) or known.SCHEDULE not in record.headers:
-                continue
-            due = self._rules.next_due(known.nats_fields(record.headers), record.time_ns)
-            if isinstance(due, Due) and store.last_for(record.subject) == seq:
-                found.set(seq, record.subject, max(due.at_ns, 1))
+            if record is _WAITS:
+                break
+            if isinstance(record, Record):
+                size += len(record.headers) + len(record.payload)
+                self._look(record, found)
+            seq += 1
+        if seq == first <= last:
+            self._retry_ns = now_ns + RETRY_NS
+            return
+        found.scan = seq if seq <= store.last_seq else 0
         sequencer.add_timed(encode_scheduled({}, found.snapshot()), [], made)
+
+    def _look(self, record: Record, found: Schedules) -> None:
+        """Whether a message is a schedule."""
+        if known.SCHEDULE not in record.headers:
+            return
+        due = self._rules.next_due(known.nats_fields(record.headers), record.time_ns)
+        if isinstance(due, Due) and self._stream.store.last_for(record.subject) == record.seq:
+            found.set(record.seq, record.subject, max(due.at_ns, 1))
 
 
 def _make(one: ScheduledMessage, fields: dict[bytes, bytes], content: Record, due: Due) -> Made:
