@@ -54,7 +54,9 @@ def backed_up(parts: list[tuple[str, bytes]], target: Path, minor: int = 15) -> 
     asyncio.run(backup_stream(manager, "S", target))
 
 
-@pytest.mark.parametrize(("data", "minor"), [(WHOLE, 15), (OLD, 10)])
+@pytest.mark.parametrize(
+    ("data", "minor"), [(WHOLE, 15), (WHOLE + s2.plain_chunk(b"more"), 15), (OLD, 10)]
+)
 def test_what_came_whole_is_kept(tmp_path: Path, data: bytes, minor: int) -> None:
     backed_up(sent(data), tmp_path / "b", minor)
     (kept,) = (tmp_path / "b").glob("*.s2")
