@@ -8,6 +8,7 @@ backup is not whole.
 import asyncio
 import json
 import os
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from itertools import count
 from pathlib import Path
@@ -109,6 +110,8 @@ async def backup_stream(
             async for chunk in _chunks(chunks, manager):
                 received, chunk_count = received + file.write(chunk), chunk_count + 1
                 progress(received)
+            file.flush()
+            os.fsync(file.fileno())
         _check_end(archive)
         kept = {key: told[key] for key in ("config", "state") if key in told}
         write_whole(directory / DESCRIPTION, json.dumps(kept, indent=2) + "\n")
@@ -133,17 +136,19 @@ def _archive_name(manager: Manager) -> str:
 
 def _check_end(archive: Path) -> None:
     """Raises JsctlError for an archive that lacks its end: that is not numbered."""
-    from jsctl.backups.archive import end_bytes
+    from jsctl.backups.archive import ArchiveReader, end_bytes
     from jsctl.backups.s2 import BrokenStream, last_block
 
+    wanted = end_bytes()
     try:
         with archive.open("rb") as file:
             end = last_block(file)
+            if archive.name == ARCHIVE and not wanted.endswith(end[-len(wanted) :]):
+                # Something else may follow, which readers pass over.
+                file.seek(0)
+                deque(ArchiveReader(file), 0)
     except BrokenStream:
         raise JsctlError(LOST) from None
-    wanted = end_bytes()
-    if archive.name == ARCHIVE and not wanted.endswith(end[-len(wanted) :]):
-        raise JsctlError(LOST)
 
 
 def _secret(path: str, flags: int) -> int:

@@ -1,6 +1,7 @@
 """A backup of which a part gets lost on its way is none."""
 
 import asyncio
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -53,11 +54,28 @@ def backed_up(parts: list[tuple[str, bytes]], target: Path, minor: int = 15) -> 
     asyncio.run(backup_stream(manager, "S", target))
 
 
-@pytest.mark.parametrize(("data", "minor"), [(WHOLE, 15), (OLD, 10)])
+@pytest.mark.parametrize(
+    ("data", "minor"), [(WHOLE, 15), (WHOLE + s2.plain_chunk(b"more"), 15), (OLD, 10)]
+)
 def test_what_came_whole_is_kept(tmp_path: Path, data: bytes, minor: int) -> None:
     backed_up(sent(data), tmp_path / "b", minor)
     (kept,) = (tmp_path / "b").glob("*.s2")
     assert kept.read_bytes() == data
+
+
+def test_the_archive_is_on_the_disk_before_it_is_described(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced, sync = list[int](), os.fsync
+
+    def noted(file: int) -> None:
+        synced.append(os.fstat(file).st_ino)
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    backed_up(sent(WHOLE), tmp_path / "b")
+    names = ("stream.arc.s2", "backup.json")
+    assert synced == [(tmp_path / "b" / name).stat().st_ino for name in names]
 
 
 @pytest.mark.parametrize("lost", [0, 3, -2, -1])

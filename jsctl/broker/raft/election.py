@@ -309,7 +309,10 @@ def reply(state: RaftState, m: VoteRequest, *, granted: bool) -> None:
 def on_vote_reply(state: RaftState, m: VoteReply) -> None:
     """Count a vote."""
     if state.standing.kind == StandingKind.UNKNOWN:
-        state.polled[m.sender] = (m.voter_term, m.empty)
+        # Who lost against another one that asked at the same time does so again with the next
+        # answers to its questions, not with those to what it lost: both would, without an end.
+        if m.pre:
+            state.polled[m.sender] = (m.voter_term, m.empty)
     elif state.volatile and m.pre:
         state.polled[m.sender] = (m.voter_term, m.empty or m.granted)
     if m.voter_term > state.term:

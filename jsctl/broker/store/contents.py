@@ -466,7 +466,13 @@ class Contents:
             at = seqs[-1] + 1 if seqs else last + 1
         return found._replace(up_to=min(at - 1, last))
 
-    def _fitting(self, seqs: list[int], known: list[int], bytes_max: int) -> int:
+    def first_of(self, seqs: Sequence[int], bytes_max: int) -> Sequence[int]:
+        """The first ones of ascending live sequences whose messages have so many bytes together, at
+        least one if there is one."""
+        known = [seq for seq in seqs if seq not in self._index.lost]
+        return seqs[: self._fitting(seqs, known, bytes_max)]
+
+    def _fitting(self, seqs: Sequence[int], known: list[int], bytes_max: int) -> int:
         """How many of these sequences fit, at least one; those not known take no room."""
         sizes = dict(zip(known, self._records.sizes(known), strict=True))
         for count, seq in enumerate(seqs):

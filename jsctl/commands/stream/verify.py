@@ -35,7 +35,10 @@ async def verify(call: Call) -> int:
         async def ask(start: bool) -> StreamAudit | None:
             return await manager.verify_stream(name, start=start)
 
-        found = await waited(name, ask, until)
+        found, least = None, (await manager.chain_head(name)).seq
+        while found is None or found.last_seq < least:
+            # Else somebody began it when the stream had not come as far.
+            found = await waited(name, ask, until)
         now = await manager.chain_head(name)
     _check_signature(now, keys)
     if call.text("save"):

@@ -156,3 +156,17 @@ def test_the_only_server_restarts_while_replicas_are_added(after_s: float) -> No
     assert {last(one) for one in cluster} == {25}
     raft = host.engine.groups.by_name[cluster.group_of("S")].raft
     assert set(raft.members.voters) == {one.peer for one in cluster}
+
+
+def test_all_restart_in_the_same_moment(cluster: ClusterPlay) -> None:
+    """Two that ask for votes at the same time do not do so again with what refused them."""
+    groups = (cluster.group_of("S"), cluster.group_of("S", "C"))
+    for _ in range(3):
+        for one in cluster:
+            one.halt()
+        for one in cluster:
+            one.begin()
+        cluster.wait(lambda: all(map(cluster.maybe_leader, groups)), "both are led")
+        cluster.run(1)
+    for name in groups:
+        assert max(one.engine.groups.by_name[name].raft.term for one in cluster) < 30

@@ -1,11 +1,21 @@
 """`stream verify`: heads that were kept, and what is said of files that are none."""
 
+import asyncio
+import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from jsctl.api.responses import ChainHead, ReplicaAudit, StreamAudit
+from jsctl.commands.stream.verify import verify
+from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.output import Output
+from jsctl.commands.toolkit.invocation.prompts import Prompts
+from jsctl.settings import Settings
 from jsctl.testing import Broker
 from tests.commands.conftest import Result
 
@@ -57,3 +67,28 @@ def test_what_is_no_head_is_told(run: Run, kept: Path, text: str) -> None:
     kept.write_text(text)
     done = run("stream", "verify", "S", "--head", str(kept), "--key", "UABC")
     assert done.code == 1 and done.err.splitlines()[-1].startswith("jsctl: error: ")
+
+
+def test_a_verification_that_somebody_began_earlier_is_not_enough() -> None:
+    proved = (ReplicaAudit(name="n1", state="proved"),)
+    answers = [
+        StreamAudit(id=1, done=True, last_seq=5, replicas=proved),
+        StreamAudit(id=2, done=True, last_seq=10, replicas=proved),
+    ]
+    output = Output(io.StringIO(), io.StringIO())
+    call = Call({"stream": "S"}, {"deadline": "1m"}, Settings(), output, Prompts())
+
+    class Manager:
+        async def chain_head(self, name: str, seq: int = 0) -> ChainHead:
+            return ChainHead(stream=name, seq=10)
+
+        async def verify_stream(self, name: str, *, start: bool) -> StreamAudit:
+            return answers.pop(0)
+
+    @asynccontextmanager
+    async def manager(what: str = "") -> AsyncIterator[Any]:
+        yield Manager()
+
+    call.manager = manager  # type: ignore[method-assign] # no server is there
+    assert asyncio.run(verify(call)) == 0
+    assert answers == []

@@ -159,6 +159,10 @@ class Differences:
     def _go_on(self, search: Search) -> None:
         answer, replica = search.held, search.replica
         assert answer is not None, "there is something to go on with"
+        if replica.leading is None:
+            # What is waited for may never come here, as when the stream is gone.
+            self._end(search, Outcome(is_known=False))
+            return
         if answer.index > replica.standing_index:
             return
         search.held, search.tries = None, 0

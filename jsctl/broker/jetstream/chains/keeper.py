@@ -65,7 +65,8 @@ class ChainKeeper:
     def settled(self, applied: int) -> "Chain | None":
         """The chain, compared with the store if that is not ahead of the log any more."""
         if self.chain is not None and applied >= self._store.mark:
-            self.chain.settle(self._gone())
+            if self.chain.is_starting:
+                self.chain.settle(self._gone())
             self.chain.trim(self._store.first_seq)
         return self.chain
 

@@ -93,7 +93,7 @@ class Firing:
     ) -> None:
         """Make an entry for what is due by `now_ns`, stored with `time_ns`, if something is."""
         if schedules.scan:
-            self._scan(schedules, sequencer, made)
+            self._scan(schedules, sequencer, now_ns, made)
             return
         due = schedules.due(now_ns, ROUND_MESSAGES_MAX)
         if not due:
@@ -169,20 +169,36 @@ class Firing:
         except Damaged:
             return _WAITS if self._needs(seq) else None
 
-    def _scan(self, schedules: Schedules, sequencer: Sequencer, made: Admitted) -> None:
+    def _scan(
+        self, schedules: Schedules, sequencer: Sequencer, now_ns: int, made: Admitted
+    ) -> None:
         """Look at some messages for schedules that are not known."""
-        store = self._stream.store
+        store, size, looked, found = self._stream.store, 0, 0, Schedules()
         seqs = store.live_seqs(schedules.scan, store.last_seq, SCAN_MESSAGES)
-        more = len(seqs) == SCAN_MESSAGES and seqs[-1] < store.last_seq
-        found = Schedules(scan=seqs[-1] + 1 if more else 0)
         for seq in seqs:
             record = self._load(seq)
-            if not isinstance(record, Record) or known.SCHEDULE not in record.headers:
-                continue
-            due = self._rules.next_due(known.nats_fields(record.headers), record.time_ns)
-            if isinstance(due, Due) and store.last_for(record.subject) == seq:
-                found.set(seq, record.subject, max(due.at_ns, 1))
+            if record is _WAITS or size >= ROUND_BYTES_AIMED:
+                break
+            looked += 1
+            if isinstance(record, Record):
+                size += len(record.headers) + len(record.payload)
+                self._look(record, found)
+        if seqs and not looked:
+            self._retry_ns = now_ns + RETRY_NS
+            return
+        if looked < len(seqs):
+            found.scan = seqs[looked]
+        elif looked == SCAN_MESSAGES and seqs[-1] < store.last_seq:
+            found.scan = seqs[-1] + 1
         sequencer.add_timed(encode_scheduled({}, found.snapshot()), [], made)
+
+    def _look(self, record: Record, found: Schedules) -> None:
+        """Whether a message is a schedule."""
+        if known.SCHEDULE not in record.headers:
+            return
+        due = self._rules.next_due(known.nats_fields(record.headers), record.time_ns)
+        if isinstance(due, Due) and self._stream.store.last_for(record.subject) == record.seq:
+            found.set(record.seq, record.subject, max(due.at_ns, 1))
 
 
 def _make(one: ScheduledMessage, fields: dict[bytes, bytes], content: Record, due: Due) -> Made:

@@ -21,6 +21,8 @@ from jsctl.broker.store.record import Record, Row
 
 ROUND_MESSAGES_MAX = 10_000
 """Where messages have to be looked at one by one (times to live, markers), so many a round."""
+ROUND_BYTES_AIMED = 8 << 20
+"""Where messages are read, for their subjects, about so much of them."""
 LOOKED_AT_ONCE = 256
 
 
@@ -92,6 +94,8 @@ class Timers:
         marker_ttl_ns = stream.config.subject_delete_marker_ttl
         up_to = self._age_bound(now_ns, bool(marker_ttl_ns))
         over = stream.ttls.due(now_ns, ROUND_MESSAGES_MAX)
+        if marker_ttl_ns and over:
+            over = self._readable(over)
         ids_over = stream.dedupe.empty_at_ns()
         made: list[tuple[bytes, list[Row]]] = []
         if up_to or (ids_over is not None and ids_over <= now_ns):
@@ -114,8 +118,16 @@ class Timers:
         # What is due goes, whatever times lie around it: each round has to remove something.
         bound = max(store.seq_at_time(now_ns - max_age + 1) - 1, first[0])
         if one_by_one or self._stream.ttls.never:
-            bound = store.live_seqs(first[0], bound, ROUND_MESSAGES_MAX)[-1]
+            live = store.live_seqs(first[0], bound, ROUND_MESSAGES_MAX)
+            bound = store.first_of(live, ROUND_BYTES_AIMED)[-1]
         return bound
+
+    def _readable(self, over: list[int]) -> list[int]:
+        """Those of some messages, perhaps gone already, that are read in one round."""
+        store = self._stream.store
+        live = store.live_of(sorted(over))
+        later = set(live) - set(store.first_of(live, ROUND_BYTES_AIMED))
+        return [seq for seq in over if seq not in later] if later else over
 
     def _markers(self, up_to: int, over: list[int], now_ns: int, next_seq: int) -> list[Row]:
         """One marker for each subject whose last message goes now."""

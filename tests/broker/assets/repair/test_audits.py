@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from jsctl.broker.assets.repair.differences import Outcome
+from jsctl.broker.peers.items import RangeAnswer
 from tests.broker.assets.repair.test_damaged_reads import ask, zero_all
 from tests.broker.assets.repair.test_repairs import COUNT, filled, follower, segments
 from tests.broker.assets.repair.test_stream_checks import altered
@@ -166,3 +168,20 @@ def test_a_leader_that_changes_knows_nothing_of_it() -> None:
     assert cluster.leader(cluster.group_of("S")) is not leader
     (answer,) = ask(cluster, leader, SUBJECT, 0.3)
     assert "audit" not in json.loads(answer)
+
+
+def test_a_search_ends_with_its_stream_also_where_an_answer_waits() -> None:
+    """An answer that speaks of entries which will not come here any more keeps nobody awake."""
+    cluster = filled()
+    leader, peer = cluster.leader(cluster.group_of("S")), follower(cluster).peer
+    replica = leader.engine.assets.streams[("A", "S")]
+    differences, outcomes = leader.engine.upkeep.checks.differences, list[Outcome]()
+    differences.look_between(replica, peer, (1, 10), lambda: True, outcomes.append)
+    (search,) = differences._searches.values()
+    leader.engine.outbox.parcel(peer).wanted.clear()
+    index = replica.standing_index + 1000
+    differences.told(peer, RangeAnswer(replica.group.key, search.token, index, 10, [], []))
+    leader.request_all("$JS.API.STREAM.DELETE.S", 1)
+    cluster.run(1)
+    assert outcomes == [Outcome(is_known=False)]
+    assert differences.next_due_ns() is None

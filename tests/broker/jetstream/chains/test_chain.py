@@ -338,3 +338,21 @@ def test_few_messages_among_many_that_are_gone_are_looked_at_in_pieces() -> None
         first = made.up_to + 1
     assert sum(count for _, count in seen) == 2
     assert max(size for size, _ in seen) <= chains.BLOCKS_AT_ONCE * BLOCK_SEQS
+
+
+def test_what_is_removed_is_looked_at_behind_a_start_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each question would cost as much as there are holes in the stream."""
+    stream = begun()
+    store(stream, 1, 10)
+    apply(stream, encode_remove([2, 4]))
+    again, looks = started(stream, stream.snapshot()), list[SeqSet]()
+    deleted = again.store.deleted
+
+    def noted() -> SeqSet:
+        looks.append(deleted())
+        return looks[-1]
+
+    monkeypatch.setattr(again.store, "deleted", noted)
+    for _ in range(3):
+        chain_of(again)
+    assert len(looks) == 1
