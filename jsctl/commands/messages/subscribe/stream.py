@@ -2,24 +2,25 @@
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from jsctl.api.codec import dumps
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.errors import ApiError
 from jsctl.api.stream import StreamInfo
-from jsctl.api.subjects import api_subject
 from jsctl.api.times import SECOND_NS, format_time
 from jsctl.api.words import AckPolicy, DeliverPolicy, Retention
 from jsctl.client.headers import status_of
 from jsctl.client.manager import Manager
-from jsctl.client.requests import api_prefix
+from jsctl.client.ordered import Feed, ordered
 from jsctl.commands.messages.subscribe.direct import show_directly
+from jsctl.commands.messages.subscribe.pulling import pull
 from jsctl.commands.messages.subscribe.record import recording
 from jsctl.commands.messages.subscribe.show import Arrived, Shown, announce, show_all, stored_of
 from jsctl.commands.toolkit.assets.picking import check_name
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import Conflict, NotFound, UsageError
+from jsctl.errors import Conflict, JsctlError, NotFound, UsageError
 from jsctl.render.humanize import duration
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 CONSUMER_NOT_FOUND = 10014
 HEARTBEAT_NS = 5 * SECOND_NS
 INACTIVE_NS = 30 * SECOND_NS
-PULL_BATCH = 100
-PULL_EXPIRES_NS = 30 * SECOND_NS
 
 
 async def subscribe_stream(call: Call, shown: Shown) -> None:
@@ -131,16 +130,22 @@ def _start(call: Call) -> tuple[dict[str, object], str]:
 async def _from_ephemeral(
     call: Call, manager: Manager, stream: str, subject: str, shown: Shown
 ) -> None:
-    client, arrived = manager.client, Arrived()
-    inbox = client.new_inbox()
     fields, text = _start(call)
-    acking = call.flag("ack")
     config = ConsumerConfig(
         **fields,  # type: ignore[arg-type] # made by name above
         filter_subject=subject or (">" if call.flag("last-per-subject") else ""),
-        deliver_subject=inbox,
-        ack_policy=AckPolicy.EXPLICIT if acking else AckPolicy.NONE,
         headers_only=_bodiless(call),
+    )
+    if not call.flag("ack"):
+        async with ordered(manager, stream, config) as feed:
+            await _show_feed(call, manager, stream, subject, shown, feed)
+        return
+    client, arrived = manager.client, Arrived()
+    inbox = client.new_inbox()
+    config = replace(
+        config,
+        deliver_subject=inbox,
+        ack_policy=AckPolicy.EXPLICIT,
         flow_control=True,
         idle_heartbeat=HEARTBEAT_NS,
         inactive_threshold=INACTIVE_NS,
@@ -154,16 +159,56 @@ async def _from_ephemeral(
 
     await client.subscribe(inbox, cb=take)
     created = await manager.create_consumer(stream, config, action="")
-    if text:
-        announce(call, f"Subscribing to subject {subject or '>'} {text} ")
-    if call.flag("terminate-at-end") and not created.num_pending:
-        pending = await manager.consumer_info(stream, created.name)
-        if not pending.num_pending and not pending.delivered.stream_seq:
-            return
+    _announce(call, subject, text)
+    if await _is_at_end(call, manager, stream, created.name, created.num_pending):
+        return
     try:
-        await show_all(call, shown, arrived, client, _Taken(call, acking=acking))
+        await show_all(call, shown, arrived, client, _Taken(call, acking=True))
     finally:
         await _forget(manager, stream, created.name)
+
+
+async def _show_feed(
+    call: Call, manager: Manager, stream: str, subject: str, shown: Shown, feed: Feed
+) -> None:
+    """What goes on where it was, whatever happens to servers meanwhile."""
+    arrived = Arrived()
+    _announce(call, subject, _start(call)[1])
+    if await _is_at_end(call, manager, stream, feed.name, feed.pending):
+        return
+
+    async def feeding() -> None:
+        while True:
+            message, _ = await feed.next()
+            await arrived.put((subject or ">", message))
+
+    await _beside(
+        feeding(), show_all(call, shown, arrived, manager.client, _Taken(call, acking=False))
+    )
+
+
+async def _beside(filling: Coroutine[Any, Any, None], shown: Coroutine[Any, Any, None]) -> None:
+    """Ends with what is shown, or with an error of what fills the queue."""
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            filler = tasks.create_task(filling)
+            await shown
+            filler.cancel()
+    except* (ApiError, JsctlError) as group:
+        raise group.exceptions[0] from None
+
+
+def _announce(call: Call, subject: str, text: str) -> None:
+    if text:
+        announce(call, f"Subscribing to subject {subject or '>'} {text} ")
+
+
+async def _is_at_end(call: Call, manager: Manager, stream: str, name: str, pending: int) -> bool:
+    """Whether there is nothing to wait for."""
+    if not call.flag("terminate-at-end") or pending:
+        return False
+    found = await manager.consumer_info(stream, name)
+    return not found.num_pending and not found.delivered.stream_seq
 
 
 def _bodiless(call: Call) -> bool:
@@ -218,10 +263,10 @@ async def _from_durable(
         await _pushed(call, client, stream, config, arrived)
         await show_all(call, shown, arrived, client, _Taken(call, acking=acking))
         return
-    async with asyncio.TaskGroup() as tasks:
-        puller = tasks.create_task(_pull(call, manager, stream, name, arrived))
-        await show_all(call, shown, arrived, client, _Taken(call, acking=acking))
-        puller.cancel()
+    await _beside(
+        pull(call, manager, stream, name, config, arrived),
+        show_all(call, shown, arrived, client, _Taken(call, acking=acking)),
+    )
     await client.flush()
 
 
@@ -252,8 +297,7 @@ async def _durable(
         if error.err_code != CONSUMER_NOT_FOUND:
             raise
         fields, text = _start(call)
-        if text:
-            announce(call, f"Subscribing to subject {subject or '>'} {text} ")
+        _announce(call, subject, text)
         config = ConsumerConfig(
             **fields,  # type: ignore[arg-type] # made by name above
             durable_name=name,
@@ -270,25 +314,3 @@ async def _durable(
         f'Subscribing to JetStream Stream "{stream}" using existing {kind} consumer "{name}"'
     )
     return config
-
-
-async def _pull(call: Call, manager: Manager, stream: str, name: str, arrived: Arrived) -> None:
-    """Asks for messages again and again, a batch at a time; no more than will be shown."""
-    client = manager.client
-    prefix = api_prefix(call.settings)
-    subject = api_subject("consumer_msg_next", stream, name, prefix=prefix).decode()
-    replies: asyncio.Queue[Msg] = asyncio.Queue()
-    inbox = client.new_inbox()
-    await client.subscribe(inbox, cb=replies.put)
-    limit, got = call.integer("count"), 0
-    while not limit or got < limit:
-        batch = min(PULL_BATCH, limit - got) if limit else PULL_BATCH
-        await client.publish(
-            subject, dumps({"batch": batch, "expires": PULL_EXPIRES_NS}), reply=inbox
-        )
-        for _ in range(batch):
-            message = await replies.get()
-            if not message.reply:
-                break
-            got += 1
-            await arrived.put((name, message))
