@@ -83,5 +83,5 @@ async def seal(call: Call) -> None:
     async with opened(call) as (_, store):
         await store.seal()
         found = await store.status()
-    call.output.print(f"{name} has been sealed")
+    call.output.say(f"{name} has been sealed")
     show_store(call, found)
