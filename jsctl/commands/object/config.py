@@ -64,8 +64,7 @@ def _with_flags(call: Call, config: StreamConfig) -> StreamConfig:
         config = replace(config, max_bytes=call.size("max-bucket-size") or -1)
     if call.given("description"):
         config = replace(config, description=call.text("description"))
-    if (placement := placement_of(call)) is not None:
-        config = replace(config, placement=placement)
+    config = replace(config, placement=placement_of(call, config.placement))
     if call.given("metadata"):
         config = replace(config, metadata=call.mapping("metadata"))
     if call.given("compress"):
