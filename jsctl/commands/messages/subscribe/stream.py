@@ -3,13 +3,12 @@
 import asyncio
 import time
 from collections.abc import Coroutine
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.errors import ApiError
 from jsctl.api.stream import StreamInfo
-from jsctl.api.times import SECOND_NS, format_time
+from jsctl.api.times import format_time
 from jsctl.api.words import AckPolicy, DeliverPolicy, Retention
 from jsctl.client.headers import status_of
 from jsctl.client.manager import Manager
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from jsctl.client.library import NatsClient
 
 CONSUMER_NOT_FOUND = 10014
-HEARTBEAT_NS = 5 * SECOND_NS
-INACTIVE_NS = 30 * SECOND_NS
 
 
 async def subscribe_stream(call: Call, shown: Shown) -> None:
@@ -130,61 +127,27 @@ def _start(call: Call) -> tuple[dict[str, object], str]:
 async def _from_ephemeral(
     call: Call, manager: Manager, stream: str, subject: str, shown: Shown
 ) -> None:
+    """What goes on where it was, whatever happens to servers meanwhile; nothing of it waits for an
+    acknowledgement, as with `nats`."""
     fields, text = _start(call)
     config = ConsumerConfig(
         **fields,  # type: ignore[arg-type] # made by name above
         filter_subject=subject or (">" if call.flag("last-per-subject") else ""),
         headers_only=_bodiless(call),
     )
-    if not call.flag("ack"):
-        async with ordered(manager, stream, config) as feed:
-            await _show_feed(call, manager, stream, subject, shown, feed)
-        return
-    client, arrived = manager.client, Arrived()
-    inbox = client.new_inbox()
-    config = replace(
-        config,
-        deliver_subject=inbox,
-        ack_policy=AckPolicy.EXPLICIT,
-        flow_control=True,
-        idle_heartbeat=HEARTBEAT_NS,
-        inactive_threshold=INACTIVE_NS,
-        num_replicas=1,
-        mem_storage=True,
-    )
-
-    async def take(message: "Msg") -> None:
-        if not await _is_control(client, message):
-            await arrived.put((subject or ">", message))
-
-    await client.subscribe(inbox, cb=take)
-    created = await manager.create_consumer(stream, config, action="")
-    _announce(call, subject, text)
-    if await _is_at_end(call, manager, stream, created.name, created.num_pending):
-        return
-    try:
-        await show_all(call, shown, arrived, client, _Taken(call, acking=True))
-    finally:
-        await _forget(manager, stream, created.name)
-
-
-async def _show_feed(
-    call: Call, manager: Manager, stream: str, subject: str, shown: Shown, feed: Feed
-) -> None:
-    """What goes on where it was, whatever happens to servers meanwhile."""
     arrived = Arrived()
-    _announce(call, subject, _start(call)[1])
-    if await _is_at_end(call, manager, stream, feed.name, feed.pending):
-        return
+    async with ordered(manager, stream, config) as feed:
+        _announce(call, subject, text)
+        if await _is_at_end(call, manager, stream, feed):
+            return
 
-    async def feeding() -> None:
-        while True:
-            message, _ = await feed.next()
-            await arrived.put((subject or ">", message))
+        async def feeding() -> None:
+            while True:
+                message, _ = await feed.next()
+                await arrived.put((subject or ">", message))
 
-    await _beside(
-        feeding(), show_all(call, shown, arrived, manager.client, _Taken(call, acking=False))
-    )
+        taken = _Taken(call, acking=False)
+        await _beside(feeding(), show_all(call, shown, arrived, manager.client, taken))
 
 
 async def _beside(filling: Coroutine[Any, Any, None], shown: Coroutine[Any, Any, None]) -> None:
@@ -203,11 +166,11 @@ def _announce(call: Call, subject: str, text: str) -> None:
         announce(call, f"Subscribing to subject {subject or '>'} {text} ")
 
 
-async def _is_at_end(call: Call, manager: Manager, stream: str, name: str, pending: int) -> bool:
+async def _is_at_end(call: Call, manager: Manager, stream: str, feed: Feed) -> bool:
     """Whether there is nothing to wait for."""
-    if not call.flag("terminate-at-end") or pending:
+    if not call.flag("terminate-at-end") or feed.pending:
         return False
-    found = await manager.consumer_info(stream, name)
+    found = await manager.consumer_info(stream, feed.name)
     return not found.num_pending and not found.delivered.stream_seq
 
 
@@ -226,15 +189,6 @@ async def _is_control(client: "NatsClient", message: "Msg") -> bool:
     if stalled := headers.get("Nats-Consumer-Stalled"):
         await client.publish(stalled)
     return True
-
-
-async def _forget(manager: Manager, stream: str, name: str) -> None:
-    """Removes the consumer; it would go away by itself, only later."""
-    try:
-        await manager.delete_consumer(stream, name)
-    except ApiError as error:
-        if error.err_code != CONSUMER_NOT_FOUND:
-            raise
 
 
 class _Taken:
