@@ -36,7 +36,7 @@ Delivered = tuple["Msg", AckSubject]
 
 
 class Feed:
-    """The messages; `pending` is how many there were when it began."""
+    """The messages; `pending` is how many there were when it began, `name` the consumer's now."""
 
     def __init__(self, manager: "Manager", stream: str, config: ConsumerConfig) -> None:
         self.pending = 0
@@ -45,13 +45,15 @@ class Feed:
         self._config = config
         self._arrived: asyncio.Queue[Msg] = asyncio.Queue()
         self._subscription: Subscription | None = None
-        self._name = ""
-        self._stream_seq = self._consumer_seq = 0
+        self.name = ""
+        self._consumer_seq = 0
+        self._stream_seq: int | None = None
+        """Behind which the next consumer goes on; None to begin where this one did."""
 
     async def start(self) -> None:
         """Makes a consumer; the first one where it was asked to begin, others behind the last."""
         config = self._config
-        if self._stream_seq:
+        if self._stream_seq is not None:
             config = replace(
                 config,
                 deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
@@ -67,9 +69,12 @@ class Feed:
         made = await self._manager.create_consumer(
             self._stream, replace(config, deliver_subject=inbox), action=""
         )
-        self._name = made.name
-        if not self._stream_seq:
+        self.name = made.name
+        if self._stream_seq is None:
             self.pending = made.num_pending
+            if config.deliver_policy is DeliverPolicy.NEW:
+                # What is new from now on is not to be missed by the next one.
+                self._stream_seq = made.delivered.stream_seq
 
     async def next(self) -> Delivered:
         """The next message and where it is stored; waits for ever."""
@@ -147,9 +152,9 @@ class Feed:
         if self._subscription is not None:
             await self._subscription.unsubscribe()
             self._subscription = None
-        if not self._name:
+        if not self.name:
             return
-        name, self._name = self._name, ""
+        name, self.name = self.name, ""
         try:
             await self._manager.delete_consumer(self._stream, name)
         except ApiError as error:

@@ -258,7 +258,9 @@ class MonitorSystem:
             data = varz
             if PATHS[kind] != "varz":
                 data = (await web.get(f"{url}/{PATHS[kind]}", params=dict(query))).json()
-        except (httpx.HTTPError, ValueError):
+        except (httpx.HTTPError, ValueError, OverflowError):  # the last one of a port
+            return None
+        if not isinstance(varz, dict) or not isinstance(data, dict):
             return None
         server = _server_of(varz)
         return SystemReply(server, data, None, rtt_ns, {"server": encode(server), "data": data})

@@ -48,7 +48,15 @@ def known_names(
     try:
         with QuickClient(settings, PATIENCE_S) as client:
             found = ask(_Api(client, settings), values)[:NAMES_MAX]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, JsctlError):
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        JsctlError,
+    ):
         return names
     kept.put(key, found)
     return found
@@ -188,7 +196,8 @@ class _Kept:
     def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
         root = environ.get("XDG_CACHE_HOME") or str(Path(environ.get("HOME", "/")) / ".cache")
         connection = settings.connection
-        who = (settings.context_name, *settings.urls, connection.user, connection.creds)
+        login = (connection.user, connection.token, connection.creds, connection.user_jwt)
+        who = (settings.context_name, *settings.urls, *login)
         domain = (connection.jetstream_domain, connection.jetstream_api_prefix, connection.nkey)
         name = hashlib.sha256("\0".join((*who, *domain)).encode()).hexdigest()[:24]
         self._path = Path(root) / "jsctl" / f"complete-{name}.json"

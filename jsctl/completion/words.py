@@ -114,14 +114,12 @@ def _plugins(environ: Mapping[str, str]) -> Iterator[Candidate]:
 
 def named_values(words: Sequence[str]) -> Iterator[tuple[str, str, Mapping[str, str]]]:
     """Of a whole command line each word that names something: its kind, the word, what else is
-    needed to ask for names of that kind."""
+    needed to ask for names of that kind. A `--context` is known, or told as an error of its own."""
     place = _place(words)
     for name, value in place.values.items():
         kind = _kind_of(place, name)
         if kind:
             yield kind, value, place.values
-    if place.flags.get("context"):
-        yield "context", place.flags["context"], {}
 
 
 def flags_of(words: Sequence[str]) -> dict[str, str]:

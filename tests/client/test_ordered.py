@@ -7,6 +7,7 @@ import pytest
 
 from jsctl.api.consumer import ConsumerConfig, ConsumerInfo
 from jsctl.api.errors import ApiError
+from jsctl.api.words import DeliverPolicy
 from jsctl.client import ordered
 from jsctl.client.headers import Headers
 from jsctl.client.ordered import Feed
@@ -45,7 +46,7 @@ class Server:
     refusals: list[Exception] = field(default_factory=list)
     """Of all but the first consumer."""
     published: list[str] = field(default_factory=list)
-    made: int = 0
+    made: list[ConsumerConfig] = field(default_factory=list)
 
     @property
     def client(self) -> "Server":
@@ -70,10 +71,12 @@ class Server:
     async def delete_consumer(self, _stream: str, _name: str) -> None:
         """It is gone."""
 
-    async def create_consumer(self, *_what: object, action: str) -> ConsumerInfo:
+    async def create_consumer(
+        self, _stream: str, config: ConsumerConfig, *, action: str
+    ) -> ConsumerInfo:
         del action
-        self.made += 1
-        if self.made > 1 and self.refusals:
+        self.made.append(config)
+        if len(self.made) > 1 and self.refusals:
             raise self.refusals.pop(0)
         return ConsumerInfo(name="C", num_pending=self.pending)
 
@@ -107,10 +110,22 @@ async def test_who_waits_for_ever_outlives_an_absence(monkeypatch: pytest.Monkey
     assert (await feed.next())[1].stream_seq == 1
     server.sends = [Message("$JS.ACK.S.C.1.2.1.0.0")]
     assert (await feed.next())[1].stream_seq == 2
-    assert (server.refusals, server.made) == ([], 4)
+    assert (server.refusals, len(server.made)) == ([], 4)
 
 
 async def test_who_only_looks_is_told_of_an_absence() -> None:
     server = Server(2, [stored(1, 1), stored(3, 0)], refusals=[Unreachable("nats: timeout")])
     with pytest.raises(Unreachable):
         await present(server)
+
+
+async def test_who_waits_for_what_is_new_misses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is published while the servers are away is new for the next consumer, too."""
+    monkeypatch.setattr(ordered, "HEARTBEAT_NS", 0)
+    server = Server(0, [])
+    new = ConsumerConfig(deliver_policy=DeliverPolicy.NEW)
+    feed = Feed(server, "S", new)  # type: ignore[arg-type] # what it needs of one
+    await feed.start()
+    server.sends = [stored(1, 0)]
+    assert (await feed.next())[1].stream_seq == 1
+    assert [one.opt_start_seq for one in server.made] == [0, 1]

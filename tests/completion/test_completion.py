@@ -13,7 +13,7 @@ import pytest
 from jsctl.cli import main as run_cli
 from jsctl.commands.completion.scripts import SCRIPTS
 from jsctl.completion import joined, main
-from jsctl.completion.words import complete
+from jsctl.completion.words import complete, named_values
 from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER, Cluster, RealServer
 from tests.commands.conftest import HEAVY
 
@@ -134,6 +134,12 @@ def test_names_are_kept_and_offered_when_nobody_answers(
     assert complete(["stream", "info", ""], away).candidates == ()
     kept.write_text("{broken")
     assert names("stream", "info", "OR") == ["ORDERS"]
+
+
+def test_a_context_in_a_file_hides_no_other_name() -> None:
+    """It has no name among those that are stored."""
+    found = named_values(["kv", "get", "CFGG", "k", "--context", "./prod.json"])
+    assert [(kind, value) for kind, value, _ in found] == [("bucket", "CFGG"), ("key", "k")]
 
 
 def test_nothing_is_said_whatever_is_typed(capfd: pytest.CaptureFixture[str]) -> None:

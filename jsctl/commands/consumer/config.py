@@ -322,7 +322,8 @@ async def edit(call: Call) -> int | None:
         if not lines:
             call.output.say("No difference in configuration")
             return 0
-        call.output.say("\n".join(["Differences (-old +new):", *lines]))
+        if not call.as_json:
+            call.output.say("\n".join(["Differences (-old +new):", *lines]))
         if call.flag("dry-run"):
             return 1
         name = f"{found.stream_name} > {found.name}"

@@ -89,8 +89,7 @@ def _with_flags(call: Call, config: StreamConfig) -> StreamConfig:
         ttl_ns = call.duration("ttl")
         window_ns = min(ttl_ns, DUPLICATES_NS) if ttl_ns > 0 else DUPLICATES_NS
         config = replace(config, max_age=ttl_ns, duplicate_window=window_ns)
-    if (placement := placement_of(call)) is not None:
-        config = replace(config, placement=placement)
+    config = replace(config, placement=placement_of(call, config.placement))
     if call.given("compress"):
         form = Compression.S2 if call.flag("compress") else Compression.NONE
         config = replace(config, compression=form)

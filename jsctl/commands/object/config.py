@@ -64,8 +64,7 @@ def _with_flags(call: Call, config: StreamConfig) -> StreamConfig:
         config = replace(config, max_bytes=call.size("max-bucket-size") or -1)
     if call.given("description"):
         config = replace(config, description=call.text("description"))
-    if (placement := placement_of(call)) is not None:
-        config = replace(config, placement=placement)
+    config = replace(config, placement=placement_of(call, config.placement))
     if call.given("metadata"):
         config = replace(config, metadata=call.mapping("metadata"))
     if call.given("compress"):
@@ -83,5 +82,5 @@ async def seal(call: Call) -> None:
     async with opened(call) as (_, store):
         await store.seal()
         found = await store.status()
-    call.output.print(f"{name} has been sealed")
+    call.output.say(f"{name} has been sealed")
     show_store(call, found)

@@ -92,10 +92,16 @@ async def _report(call: Call) -> None:
     rows = sort_rows([StreamRow(info) for info in infos], REPORT_COLUMNS, key)
     columns = report_columns(rows, machine=output.machine)
     output.table(rows, columns, "Stream Report", raw=call.flag("raw"))
+    replicating = replication_rows([row.info for row in rows])
+    if call.given("dot") and replicating:
+        in_order = sorted(infos, key=lambda info: info.config.name)
+        save(Path(call.text("dot")), replication_graph(in_order) + "\n", mode=SHARED_MODE)
     if output.machine:
         return
     output.print()
-    _print_replication(call, [row.info for row in rows])
+    if replicating:
+        output.table(replicating, REPLICATION_COLUMNS, "Replication Report", raw=call.flag("raw"))
+        output.print()
     if call.flag("leaders"):
         from jsctl.render.reports.assets.leaders import leader_rows, leader_table
 
@@ -103,17 +109,6 @@ async def _report(call: Call) -> None:
         if leaders:
             output.print(leader_table(leaders, "Streams", output.theme, output.width) + "\n")
     print_unreachable(call, "Streams", listing.missing, listing.offline)
-
-
-def _print_replication(call: Call, infos: list[StreamInfo]) -> None:
-    found = replication_rows(infos)
-    if not found:
-        return
-    call.output.table(found, REPLICATION_COLUMNS, "Replication Report", raw=call.flag("raw"))
-    call.output.print()
-    if call.given("dot"):
-        in_order = sorted(infos, key=lambda info: info.config.name)
-        save(Path(call.text("dot")), replication_graph(in_order) + "\n", mode=SHARED_MODE)
 
 
 async def info(call: Call) -> None:

@@ -119,6 +119,8 @@ def test_pause_edit_copy_and_remove(run: Run) -> None:
     edited = run("consumer", "edit", "ORDERS", "P", "--description", "d", "-f")
     assert '+ description: "d"' in edited.out
     assert config(run, "P")["description"] == "d"
+    document = run("consumer", "edit", "ORDERS", "P", "--description", "e", "-f", "-j").out
+    assert json.loads(document)["config"]["description"] == "e"
     assert run("consumer", "copy", "ORDERS", "P", "Q").code == 0
     assert config(run, "Q")["durable_name"] == "Q"
     assert run("consumer", "rm", "ORDERS", "P", "-f").out == ""

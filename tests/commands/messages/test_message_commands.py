@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.conftest import Result, Server
+from tests.support.waiting import wait_for
 
 Run = Callable[..., Result]
 ENABLED = ["nats-server", "jsctl"]
@@ -262,3 +263,27 @@ def test_the_last_message_of_a_subject_is_got_directly(run: Run) -> None:
         "body 1\n",
         "body 2\n",
     ]
+
+
+@pytest.mark.usefixtures("orders")
+def test_a_durable_is_asked_for_no_more_than_it_allows(run: Run) -> None:
+    """Larger requests were refused, and asked again without end."""
+    limits = ("--max-pull-batch", "1", "--max-pull-expire", "2s")
+    assert run("consumer", "add", "ORDERS", "D", "--pull", *limits, "--defaults").code == 0
+    found = run("sub", "--stream", "ORDERS", "--durable", "D", "--count", "4", "--raw")
+    assert (found.code, found.out) == (0, "m1\nm2\nm3\nm4\n")
+
+
+@pytest.mark.usefixtures("orders")
+def test_a_durable_that_is_removed_ends_its_subscription(run: Run, background: Start) -> None:
+    assert run("consumer", "add", "ORDERS", "D", "--pull", "--defaults").code == 0
+    asking = background("sub", "--stream", "ORDERS", "--durable", "D", until="Subscribing")
+
+    def waits() -> bool:
+        return "Waiting Pulls: 1 of" in run("consumer", "info", "ORDERS", "D").out
+
+    wait_for(waits, "the request")
+    assert run("consumer", "rm", "ORDERS", "D", "-f").code == 0
+    ended = asking.result()
+    assert (ended.code, "consumer not found" in ended.err) == (1, True), ended
+    assert "Traceback" not in ended.err

@@ -222,3 +222,11 @@ def test_a_stream_needs_a_yes_to_be_removed(run: Run) -> None:
     )
     assert run("stream", "rm", "KEEP", "-f").out == ""
     assert run("stream", "ls", "-n").out == ""
+
+
+def test_a_graph_is_written_whatever_the_format(run: Run, tmp_path: Path) -> None:
+    run("stream", "add", "O", "--subjects", "o", "--defaults")
+    run("stream", "add", "M", "--mirror", "O", "--defaults")
+    path = tmp_path / "graph.dot"
+    assert run("stream", "report", "--dot", str(path), "-o", "json").code == 0
+    assert path.read_text().startswith("digraph")

@@ -250,6 +250,23 @@ def test_replication_rows_and_graph() -> None:
         ["M", "Mirror", "", "ORDERS", "", "2ms", "1", ""],
         ["T", "Source", "", "M", "x untransformed", "never", "0", ""],
     ]
+    twice = ("a", "b")
+    both = replace(
+        STREAM,
+        config=replace(
+            STREAM.config,
+            name="T",
+            sources=tuple(StreamSource(name="M", filter_subject=one) for one in twice),
+        ),
+        sources=tuple(
+            SourceInfo(name="M", filter_subject=one, lag=lag) for lag, one in enumerate(twice)
+        ),
+    )
+    shown = [cells(REPLICATION_COLUMNS, row) for row in replication_rows([both])]
+    assert [(row[4], row[6]) for row in shown] == [
+        ("a untransformed", "0"),
+        ("b untransformed", "1"),
+    ]
     graph = replication_graph([STREAM, mirror])
     assert graph.splitlines()[2:] == [
         '\tn1[label="M"];',

@@ -2,24 +2,24 @@
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
 
-from jsctl.api.codec import dumps
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.errors import ApiError
 from jsctl.api.stream import StreamInfo
-from jsctl.api.subjects import api_subject
-from jsctl.api.times import SECOND_NS, format_time
+from jsctl.api.times import format_time
 from jsctl.api.words import AckPolicy, DeliverPolicy, Retention
 from jsctl.client.headers import status_of
 from jsctl.client.manager import Manager
-from jsctl.client.requests import api_prefix
+from jsctl.client.ordered import Feed, ordered
 from jsctl.commands.messages.subscribe.direct import show_directly
+from jsctl.commands.messages.subscribe.pulling import pull
 from jsctl.commands.messages.subscribe.record import recording
 from jsctl.commands.messages.subscribe.show import Arrived, Shown, announce, show_all, stored_of
 from jsctl.commands.toolkit.assets.picking import check_name
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import Conflict, NotFound, UsageError
+from jsctl.errors import Conflict, JsctlError, NotFound, UsageError
 from jsctl.render.humanize import duration
 
 if TYPE_CHECKING:
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
     from jsctl.client.library import NatsClient
 
 CONSUMER_NOT_FOUND = 10014
-HEARTBEAT_NS = 5 * SECOND_NS
-INACTIVE_NS = 30 * SECOND_NS
-PULL_BATCH = 100
-PULL_EXPIRES_NS = 30 * SECOND_NS
 
 
 async def subscribe_stream(call: Call, shown: Shown) -> None:
@@ -131,39 +127,51 @@ def _start(call: Call) -> tuple[dict[str, object], str]:
 async def _from_ephemeral(
     call: Call, manager: Manager, stream: str, subject: str, shown: Shown
 ) -> None:
-    client, arrived = manager.client, Arrived()
-    inbox = client.new_inbox()
+    """What goes on where it was, whatever happens to servers meanwhile; nothing of it waits for an
+    acknowledgement, as with `nats`."""
     fields, text = _start(call)
-    acking = call.flag("ack")
     config = ConsumerConfig(
         **fields,  # type: ignore[arg-type] # made by name above
         filter_subject=subject or (">" if call.flag("last-per-subject") else ""),
-        deliver_subject=inbox,
-        ack_policy=AckPolicy.EXPLICIT if acking else AckPolicy.NONE,
         headers_only=_bodiless(call),
-        flow_control=True,
-        idle_heartbeat=HEARTBEAT_NS,
-        inactive_threshold=INACTIVE_NS,
-        num_replicas=1,
-        mem_storage=True,
     )
+    arrived = Arrived()
+    async with ordered(manager, stream, config) as feed:
+        _announce(call, subject, text)
+        if await _is_at_end(call, manager, stream, feed):
+            return
 
-    async def take(message: "Msg") -> None:
-        if not await _is_control(client, message):
-            await arrived.put((subject or ">", message))
+        async def feeding() -> None:
+            while True:
+                message, _ = await feed.next()
+                await arrived.put((subject or ">", message))
 
-    await client.subscribe(inbox, cb=take)
-    created = await manager.create_consumer(stream, config, action="")
+        taken = _Taken(call, acking=False)
+        await _beside(feeding(), show_all(call, shown, arrived, manager.client, taken))
+
+
+async def _beside(filling: Coroutine[Any, Any, None], shown: Coroutine[Any, Any, None]) -> None:
+    """Ends with what is shown, or with an error of what fills the queue."""
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            filler = tasks.create_task(filling)
+            await shown
+            filler.cancel()
+    except* (ApiError, JsctlError) as group:
+        raise group.exceptions[0] from None
+
+
+def _announce(call: Call, subject: str, text: str) -> None:
     if text:
         announce(call, f"Subscribing to subject {subject or '>'} {text} ")
-    if call.flag("terminate-at-end") and not created.num_pending:
-        pending = await manager.consumer_info(stream, created.name)
-        if not pending.num_pending and not pending.delivered.stream_seq:
-            return
-    try:
-        await show_all(call, shown, arrived, client, _Taken(call, acking=acking))
-    finally:
-        await _forget(manager, stream, created.name)
+
+
+async def _is_at_end(call: Call, manager: Manager, stream: str, feed: Feed) -> bool:
+    """Whether there is nothing to wait for."""
+    if not call.flag("terminate-at-end") or feed.pending:
+        return False
+    found = await manager.consumer_info(stream, feed.name)
+    return not found.num_pending and not found.delivered.stream_seq
 
 
 def _bodiless(call: Call) -> bool:
@@ -181,15 +189,6 @@ async def _is_control(client: "NatsClient", message: "Msg") -> bool:
     if stalled := headers.get("Nats-Consumer-Stalled"):
         await client.publish(stalled)
     return True
-
-
-async def _forget(manager: Manager, stream: str, name: str) -> None:
-    """Removes the consumer; it would go away by itself, only later."""
-    try:
-        await manager.delete_consumer(stream, name)
-    except ApiError as error:
-        if error.err_code != CONSUMER_NOT_FOUND:
-            raise
 
 
 class _Taken:
@@ -218,10 +217,10 @@ async def _from_durable(
         await _pushed(call, client, stream, config, arrived)
         await show_all(call, shown, arrived, client, _Taken(call, acking=acking))
         return
-    async with asyncio.TaskGroup() as tasks:
-        puller = tasks.create_task(_pull(call, manager, stream, name, arrived))
-        await show_all(call, shown, arrived, client, _Taken(call, acking=acking))
-        puller.cancel()
+    await _beside(
+        pull(call, manager, stream, name, config, arrived),
+        show_all(call, shown, arrived, client, _Taken(call, acking=acking)),
+    )
     await client.flush()
 
 
@@ -252,8 +251,7 @@ async def _durable(
         if error.err_code != CONSUMER_NOT_FOUND:
             raise
         fields, text = _start(call)
-        if text:
-            announce(call, f"Subscribing to subject {subject or '>'} {text} ")
+        _announce(call, subject, text)
         config = ConsumerConfig(
             **fields,  # type: ignore[arg-type] # made by name above
             durable_name=name,
@@ -270,25 +268,3 @@ async def _durable(
         f'Subscribing to JetStream Stream "{stream}" using existing {kind} consumer "{name}"'
     )
     return config
-
-
-async def _pull(call: Call, manager: Manager, stream: str, name: str, arrived: Arrived) -> None:
-    """Asks for messages again and again, a batch at a time; no more than will be shown."""
-    client = manager.client
-    prefix = api_prefix(call.settings)
-    subject = api_subject("consumer_msg_next", stream, name, prefix=prefix).decode()
-    replies: asyncio.Queue[Msg] = asyncio.Queue()
-    inbox = client.new_inbox()
-    await client.subscribe(inbox, cb=replies.put)
-    limit, got = call.integer("count"), 0
-    while not limit or got < limit:
-        batch = min(PULL_BATCH, limit - got) if limit else PULL_BATCH
-        await client.publish(
-            subject, dumps({"batch": batch, "expires": PULL_EXPIRES_NS}), reply=inbox
-        )
-        for _ in range(batch):
-            message = await replies.get()
-            if not message.reply:
-                break
-            got += 1
-            await arrived.put((name, message))

@@ -20,8 +20,10 @@ async def pick_bucket(call: Call, manager: "Manager", prefix: str, kind: str) ->
     return call.prompts.choose("Select a Bucket", [name.removeprefix(prefix) for name in names])
 
 
-def placement_of(call: Call) -> Placement | None:
-    """What `--cluster` and `--tags` say."""
-    if not (call.text("cluster") or call.texts("tags")):
-        return None
-    return Placement(cluster=call.text("cluster"), tags=call.texts("tags"))
+def placement_of(call: Call, before: Placement | None) -> Placement | None:
+    """What `--cluster` and `--tags` say; what they do not name stays."""
+    cluster, tags = call.text("cluster"), call.texts("tags")
+    if not (cluster or tags):
+        return before
+    before = before or Placement()
+    return Placement(cluster=cluster or before.cluster, tags=tags or before.tags)

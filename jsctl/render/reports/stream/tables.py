@@ -205,12 +205,20 @@ def replication_rows(infos: Sequence[StreamInfo]) -> list[ReplicationRow]:
         name = info.config.name
         if info.config.mirror is not None:
             rows.append(ReplicationRow(name, "Mirror", info.config.mirror, info.mirror))
-        states = {state.name: state for state in info.sources}
+        named = {state.name: state for state in info.sources}
+        states = {_identity(state): state for state in info.sources}
         rows += [
-            ReplicationRow(name, "Source", source, states.get(source.name))
-            for source in info.config.sources
+            ReplicationRow(name, "Source", one, states.get(_identity(one)) or named.get(one.name))
+            for one in info.config.sources
         ]
     return rows
+
+
+def _identity(source: StreamSource | SourceInfo) -> tuple[object, ...]:
+    """What tells the sources of a stream apart: two may be the same stream with other filters."""
+    moves = tuple((one.src, one.dest) for one in source.subject_transforms)
+    external = source.external.api if source.external else ""
+    return source.name, source.filter_subject, moves, external
 
 
 def replication_graph(infos: Sequence[StreamInfo]) -> str:
