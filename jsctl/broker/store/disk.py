@@ -191,6 +191,8 @@ class RealDisk:
         self._held = HeldRoom(self._root / HELD_NAME)
         self._settled: set[Path] = set()
         """Directories whose names are durable, as far as this process has seen to it."""
+        self._settled_in: dict[Path, set[Path]] = {}
+        """Those of them that are in each: a removal looks at what goes, and at nothing else."""
         self._make(self._root)
 
     def lock(self) -> None:
@@ -250,8 +252,12 @@ class RealDisk:
         chain = [one for one in (full, *full.parents) if one.is_relative_to(self._root)]
         for one in reversed(chain):
             if one != self._root and one not in self._settled:
-                _sync_directory(one.parent)
-                self._settled.add(one)
+                self._settle(one)
+
+    def _settle(self, one: Path) -> None:
+        _sync_directory(one.parent)
+        self._settled.add(one)
+        self._settled_in.setdefault(one.parent, set()).add(one)
 
     def _make(self, full: Path, *, durable: bool = True) -> None:
         missing = list(takewhile(lambda one: not one.exists(), (full, *full.parents)))
@@ -259,8 +265,7 @@ class RealDisk:
             for one in reversed(missing):
                 one.mkdir(mode=0o700, exist_ok=True)
                 if durable:
-                    _sync_directory(one.parent)
-                    self._settled.add(one)
+                    self._settle(one)
 
     def rename(self, old: str, new: str) -> None:
         source, target = self._path(old), self._path(new)
@@ -303,12 +308,15 @@ class RealDisk:
     def remove_tree(self, path: str) -> None:
         import shutil  # loaded late, as few servers begin with it: it brings compression along
 
-        with _mapped("remove", str(self._path(path))), suppress(FileNotFoundError):
-            shutil.rmtree(self._path(path))
-        # The loop's thread may add to the set meanwhile.
-        for one in list(self._settled):
-            if one.is_relative_to(self._path(path)):
-                self._settled.discard(one)
+        full = self._path(path)
+        with _mapped("remove", str(full)), suppress(FileNotFoundError):
+            shutil.rmtree(full)
+        self._settled_in.get(full.parent, set()).discard(full)
+        gone = [full]
+        while gone:
+            one = gone.pop()
+            self._settled.discard(one)
+            gone += self._settled_in.pop(one, ())
 
     def sync_directory(self, path: str) -> None:
         _sync_directory(self._path(path))

@@ -3,6 +3,7 @@
 import errno
 import os
 import random
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -164,3 +165,51 @@ def test_a_directory_of_a_killed_process_is_made_durable(
     disk.remove_tree("a/b")
     disk.make_directory("a/b")
     assert synced[2:] == [str(tmp_path / "a")]
+
+
+def test_what_is_below_a_removed_directory_is_made_durable_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = RealDisk(tmp_path)
+    disk.make_directory("a/b/c")
+    disk.make_directory("a/d")
+    disk.remove_tree("a/b")
+    synced: list[str] = []
+    fsync = os.fsync
+
+    def noted(fd: int) -> None:
+        synced.append(str(Path(f"/proc/self/fd/{fd}").readlink()))
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    disk.make_directory("a/b/c", durable=False)
+    disk.make_directory("a/b/c")
+    disk.make_directory("a/d")
+    assert synced == [str(tmp_path / "a"), str(tmp_path / "a" / "b")]
+
+
+def test_a_removal_does_not_look_at_what_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    disk = RealDisk(tmp_path)
+    disk.make_directory("first")
+    disk.remove_tree("first")  # That loads what removes.
+    calls: list[int] = []
+    for count in (10, 1_000):
+        for number in range(count):
+            disk.make_directory(f"{count}/{number}")
+        made = 0
+
+        def note(*_: object) -> None:
+            nonlocal made
+            made += 1
+
+        before = sys.getprofile()
+        sys.setprofile(note)
+        try:
+            disk.remove_tree(f"{count}/5")
+        finally:
+            sys.setprofile(before)
+        calls.append(made)
+    assert calls[1] < 2 * calls[0]
