@@ -4,7 +4,7 @@ import argparse
 import sys
 import time
 
-from tests.differential.cases import CASES, IN_CLUSTERS, SPREAD, played
+from tests.differential.cases import CASES, SPREAD, played
 from tests.differential.twins import running, running_clusters
 
 
@@ -19,7 +19,7 @@ def main() -> int:
     options = parser.parse_args()
     until = time.monotonic() + options.seconds
     seed, different = options.first, 0
-    names = options.case or (IN_CLUSTERS if options.clusters else sorted(CASES))
+    names = options.case or sorted(CASES)
     mark = SPREAD if options.clusters else ""
     with running_clusters() if options.clusters else running() as twins:
         while time.monotonic() < until and seed < options.first + options.seeds:

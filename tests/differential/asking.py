@@ -16,6 +16,7 @@ MANY = "all of "
 WRONG_LAST_ID, UNAVAILABLE = 10070, 10008
 ENDS_NS = 5_000_000_000
 """How long nobody may ask a consumer without a durable name."""
+NO_MESSAGES, TIMED_OUT = ["NATS/1.0 404 No Messages"], "NATS/1.0 408 Request Timeout"
 WAITING = ".num_ack_pending:"
 """Counts what is gone, too, where a consumer has other filters by then: docs/differences.md."""
 FLOOR = ".ack_floor."
@@ -42,10 +43,24 @@ def moving_in(subject: str, body: Any) -> str:
     return ".state." if begins and subject.startswith("STREAM.UPDATE.") else ""
 
 
+def floor_of_new(subject: str) -> str:
+    """Where the answer of a cluster is another one for a consumer that begins later on in its
+    stream: until its replicas know that it tells a floor of 0 (docs/differences.md)."""
+    return FLOOR if subject.startswith(("CONSUMER.CREATE.", "CONSUMER.DURABLE.")) else ""
+
+
 def beyond_all(subject: str, real: Any) -> str:
     """Where the answer of a cluster is another one for a page behind the last one of a list."""
     empty = ".LIST" in subject and isinstance(real, dict) and real.get("total") == 0
     return ".total:" if empty and real.get("offset") else ""
+
+
+def ends_of_pulls(real: Any, ours: Any) -> Any:
+    """What came there, with the words that end a pull without waiting here, when it had some of its
+    messages: they are others where a consumer has several replicas (docs/differences.md)."""
+    if len(real) != len(ours) or len(real) < 2 or ours[-1][0] != NO_MESSAGES:
+        return real
+    return [*real[:-1], ours[-1]] if real[-1][0][0] == TIMED_OUT else real
 
 
 def made_durable(real: Any, ours: Any) -> bool:
@@ -102,8 +117,8 @@ class Ask:
             raise Apart
         if plain and (another_mistake(real, ours) if self.alone else unanswered(real, ours)):
             return real
-        other = "" if self.alone else moving_in(subject, body) or beyond_all(subject, real)
-        self._same(subject, shown, real, ours, other)
+        other = moving_in(subject, body) or beyond_all(subject, real) or floor_of_new(subject)
+        self._same(subject, shown, real, ours, "" if self.alone else other)
         if "LEADER.STEPDOWN." in subject and real.get("success"):
             self._twins.settle("$JS.API." + subject.replace("LEADER.STEPDOWN", "INFO"))
         return real
@@ -112,6 +127,10 @@ class Ask:
         """Asks for what is answered with messages."""
         payload = body if isinstance(body, bytes) else json.dumps(body).encode()
         real, ours = self._twins.ask_all(f"{self._prefix()}{subject}", payload)
+        if not self.alone and b"no_wait" in payload:
+            real = ends_of_pulls(real, ours)
+        if not self._pending:
+            real, ours = list(map(_without_pending, real)), list(map(_without_pending, ours))
         return self._same(MANY + subject, payload.decode("utf-8", "replace"), real, ours)
 
     def say(self, subject: str, body: Any, reply: str, headers: Headers | None = None) -> None:
@@ -127,9 +146,12 @@ class Ask:
         real, ours = self._twins.until(f"$JS.API.{subject}", payload, ready)
         return self._same(subject, payload.decode(), real, ours)
 
-    def exchanged(self, stream: str, *, no_consumers: bool) -> bool:
+    def exchanged(self, stream: str, *, no_consumers: bool, consumed: bool) -> bool:
         """Takes the stream from both servers, and gives each what the other one had; whether it is
-        there again."""
+        there again.
+
+        Both get the broker's where a cluster has `consumed` consumers: what was delivered last may
+        be missing in the other one (docs/differences.md)."""
         asked = {"no_consumers": no_consumers}
         theirs, own = (take(side.client, stream, **asked) for side in self._twins.sides)
         self._same(f"STREAM.SNAPSHOT.{stream}", str(asked), without(theirs[0]), without(own[0]))
@@ -137,11 +159,17 @@ class Ask:
             return False
         gone = self._twins.ask(f"$JS.API.STREAM.DELETE.{stream}", b"")
         self._same(f"STREAM.DELETE.{stream}", "", *gone)
+        given = (own, theirs if self.alone or not consumed else own)
         real, ours = (
             plain(restore(side.client, answer["config"], data))
-            for side, (answer, data) in zip(self._twins.sides, (own, theirs), strict=True)
+            for side, (answer, data) in zip(self._twins.sides, given, strict=True)
         )
-        return "error" not in self._same(f"STREAM.RESTORE.{stream}", "", real, ours)
+        other = "" if self.alone else ".cluster:"  # Not told there: docs/differences.md.
+        if "error" in self._same(f"STREAM.RESTORE.{stream}", "", real, ours, other):
+            return False
+        if not self.alone:  # A consumer's leader counts there what its own server has.
+            self._twins.catch_up(stream)
+        return True
 
     def acknowledge(self, place: int, body: bytes, policy: object = "") -> Any:
         """Says `body` about a message that was delivered, the last one is at -1.
@@ -178,7 +206,7 @@ class Ask:
         self._waiting = False
 
     def forget_pending(self) -> None:
-        """From here on it is not compared how many messages wait behind one that is heard."""
+        """From here on it is not compared how many messages wait behind one that is delivered."""
         self._pending = False
 
     def _prefix(self) -> str:

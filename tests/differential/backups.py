@@ -1,12 +1,15 @@
 """Archives of streams: taken from either server, given to either."""
 
 import json
+from functools import partial
 from typing import Any
 
-from tests.support.wire_client import WireClient
+from tests.support.waiting import wait_for
+from tests.support.wire_client import Received, WireClient
 
 CHUNK_S = 10.0
 PIECE_BYTES = 60_000
+NOBODY = b"NATS/1.0 503"
 
 
 def take(client: WireClient, stream: str, **asked: object) -> tuple[dict[str, Any], bytes]:
@@ -41,7 +44,14 @@ def restore(client: WireClient, config: dict[str, Any], data: bytes) -> bytes:
     if not target:
         return answer
     for at in range(0, len(data), PIECE_BYTES):
-        told = client.request(target, data[at : at + PIECE_BYTES])
-        if told:
-            return told
+        told = wait_for(partial(_heard, client, target, data[at : at + PIECE_BYTES]), "a listener")
+        if told and told[4]:
+            return told[4]
     return client.request(target, b"")
+
+
+def _heard(client: WireClient, target: bytes, piece: bytes) -> Received | None:
+    """What a piece is answered with. In a cluster the answer that names the target may be faster
+    than the news that somebody listens there."""
+    told = client.answer(target, piece)
+    return told if told is not None and not told[3].startswith(NOBODY) else None

@@ -252,7 +252,6 @@ CASES = {
     "limited": limited,
     "archived": archived,
 }
-IN_CLUSTERS = ("batches", "consumers", "operators", "others", "published", "streams")
 ABOUT_MESSAGES = (
     *("archived", "batches", "copied", "delivered", "fast", "published", "pushed"),
     *("texts", "waiting"),

@@ -267,6 +267,11 @@ class Twins:
         for side in self.sides:
             wait_for(partial(has_leader, side, subject), "a leader")
 
+    def catch_up(self, stream: str) -> None:
+        """Wait until all replicas have what is stored."""
+        for side in self.sides:
+            wait_for(partial(all_current, side, stream), "replicas that are current")
+
     def close(self) -> None:
         """Hang up."""
         for side in self.sides:
@@ -288,6 +293,13 @@ def has_leader(side: Side, subject: str) -> bool:
     """Whether a stream or a consumer has a leader, or is not there; `subject` asks for its info."""
     found = json.loads(side.ask(subject, b"") or b"{}")
     return "error" in found or bool(found.get("cluster", {}).get("leader"))
+
+
+def all_current(side: Side, stream: str) -> bool:
+    """Whether all replicas of a stream have what it has."""
+    found = json.loads(side.ask(f"$JS.API.STREAM.INFO.{stream}", b"") or b"{}")
+    others = found.get("cluster", {}).get("replicas", [])
+    return all(one["current"] and not one.get("lag") for one in others)
 
 
 def lines_of(headers: bytes) -> list[str]:

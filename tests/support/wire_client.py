@@ -45,7 +45,14 @@ class WireClient:
     def request(
         self, subject: bytes, payload: bytes, deadline_s: float = 30.0, headers: bytes = b""
     ) -> bytes:
-        """The answer; empty if none comes.
+        """The answer; empty if none comes."""
+        found = self.answer(subject, payload, deadline_s, headers)
+        return b"" if found is None else found[4]
+
+    def answer(
+        self, subject: bytes, payload: bytes, deadline_s: float = 30.0, headers: bytes = b""
+    ) -> Received | None:
+        """The same as a whole message.
 
         Every request has a subscription id of its own: nats-server may take the id of one that is
         just ending for that one, and drop it with it.
@@ -58,9 +65,9 @@ class WireClient:
         kept = len(self.messages)
         while self.await_messages(kept + 1, deadline_s):
             if self.messages[-1][0] == sid:
-                return self.messages.pop()[4]
+                return self.messages.pop()
             kept += 1
-        return b""
+        return None
 
     def rest(self, deadline_s: float = 30.0) -> bytes:
         """What the server says until it hangs up."""
