@@ -176,8 +176,8 @@ class Firing:
         store, size, looked, found = self._stream.store, 0, 0, Schedules()
         seqs = store.live_seqs(schedules.scan, store.last_seq, SCAN_MESSAGES)
         for seq in seqs:
-            record = self._load(seq)
-            if record is _WAITS or size >= ROUND_BYTES_AIMED:
+            record = self._load(seq) if size < ROUND_BYTES_AIMED else _WAITS
+            if record is _WAITS:
                 break
             looked += 1
             if isinstance(record, Record):
