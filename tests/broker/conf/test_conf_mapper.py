@@ -72,6 +72,7 @@ def test_spaces_around_a_queue_are_nothing(written: str) -> None:
         "cluster { ping_interval: '-1s' }",
         "jetstream { request_queue_limit: 0 }",
         "jetstream { limits { default_max_consumers: 0 } }",
+        "jetstream { limits { batch { timeout: '-1s' } } }",
         "tls { timeout: 0 }",
         "tls { timeout: '-1s' }",
     ],
