@@ -15,6 +15,7 @@ from jsctl.broker.options import (
     SECOND_NS,
     ClientLimits,
     ClusterOptions,
+    ExportOptions,
     JetStreamLimits,
     JetStreamOptions,
     MappingTarget,
@@ -83,6 +84,14 @@ def test_nothing_stands_for_the_default(text: str) -> None:
     assert (found.client, found.cluster) == (ClientLimits(), ClusterOptions())
     assert found.jetstream.limits == JetStreamLimits()
     assert found.tls in (None, TlsOptions())
+
+
+@pytest.mark.parametrize("threshold", ["0s", "-1s"])
+def test_answers_have_time_to_come(threshold: str) -> None:
+    """Each request would take away the way back of the one before."""
+    text = f"accounts {{ A {{ exports: [ {{service: s, response_threshold: '{threshold}'}} ] }} }}"
+    (account,) = options(text).accounts
+    assert account.exports == (ExportOptions("s", service=True),)
 
 
 def test_users_and_permissions() -> None:
