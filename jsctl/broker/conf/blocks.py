@@ -437,7 +437,7 @@ JS_BATCH = Section(
     Field(("max_inflight_per_stream",), "batches_per_stream_max", count),
     Field(("max_inflight_total",), "batches_total_max", count),
     Field(("max_msgs",), "batch_messages_max", count),
-    Field(("timeout",), "batch_timeout_ns", duration),
+    Field(("timeout",), "batch_timeout_ns", positive(LIMITS.batch_timeout_ns)),
 )
 JS_LIMITS = Section(
     Field(("max_ack_pending",), "ack_pending_max", integer),

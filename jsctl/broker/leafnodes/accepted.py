@@ -89,6 +89,18 @@ def verified(connections: LeafConnections, leaf: Leaf, ok: bool) -> None:
         _identified(connections, leaf, leaf.said, check.identity if ok else None)
 
 
+def checked_again(connections: LeafConnections, leaf: Leaf, check: Check) -> bool:
+    """Users have changed while a password is being checked; whether the verdict that comes is on
+    the one that counts now."""
+    assert leaf.said is not None
+    login, accounts = connections.settings.login, connections.router.accounts
+    found = identify(login, accounts, leaf.said.credentials, leaf.nonce)
+    if not isinstance(found, Check) or found.hashed != check.hashed:
+        return False
+    leaf.check = found
+    return True
+
+
 def _identified(
     connections: LeafConnections, leaf: Leaf, said: LeafConnect, identity: ClientIdentity | None
 ) -> None:

@@ -107,9 +107,11 @@ class Leafs(LinkDoor[Leaf]):
         self.tick(now_ns)
 
     def _is_astray(self, leaf: Leaf) -> bool:
-        """Whether the account of a connection, or of who is logging in there, is gone: it would be
-        nothing to one of the same name that comes later."""
-        account = leaf.check.identity.account if leaf.check is not None else leaf.account
+        """Whether the account of a connection is gone: it would be nothing to one of the same name
+        that comes later. Who is logging in has to be who it was, with the same password."""
+        if leaf.check is not None:
+            return not accepted.checked_again(self.connections, leaf, leaf.check)
+        account = leaf.account
         return account is not None and self.router.accounts.get(account.name) is not account
 
     def tell_urls(self, urls: tuple[str, ...]) -> None:

@@ -15,6 +15,7 @@ from jsctl.broker.options import (
     SECOND_NS,
     ClientLimits,
     ClusterOptions,
+    ExportOptions,
     JetStreamLimits,
     JetStreamOptions,
     MappingTarget,
@@ -72,6 +73,7 @@ def test_spaces_around_a_queue_are_nothing(written: str) -> None:
         "cluster { ping_interval: '-1s' }",
         "jetstream { request_queue_limit: 0 }",
         "jetstream { limits { default_max_consumers: 0 } }",
+        "jetstream { limits { batch { timeout: '-1s' } } }",
         "tls { timeout: 0 }",
         "tls { timeout: '-1s' }",
     ],
@@ -82,6 +84,14 @@ def test_nothing_stands_for_the_default(text: str) -> None:
     assert (found.client, found.cluster) == (ClientLimits(), ClusterOptions())
     assert found.jetstream.limits == JetStreamLimits()
     assert found.tls in (None, TlsOptions())
+
+
+@pytest.mark.parametrize("threshold", ["0s", "-1s"])
+def test_answers_have_time_to_come(threshold: str) -> None:
+    """Each request would take away the way back of the one before."""
+    text = f"accounts {{ A {{ exports: [ {{service: s, response_threshold: '{threshold}'}} ] }} }}"
+    (account,) = options(text).accounts
+    assert account.exports == (ExportOptions("s", service=True),)
 
 
 def test_users_and_permissions() -> None:

@@ -151,6 +151,28 @@ def test_a_leaf_node_of_an_account_that_goes_finds_the_one_that_comes(
     assert stays.lines[-1] == b"PONG"
 
 
+@pytest.mark.parametrize("change", ["nothing", "hash", "plain", "gone"])
+def test_a_leaf_node_logs_in_with_the_password_that_counts_now(change: str) -> None:
+    """It is being checked while the configuration changes."""
+    users = {
+        "nothing": (UserOptions("l", HASHED),),
+        "hash": (UserOptions("l", HASHED[:-1] + "b"),),
+        "plain": (UserOptions("l", "other"),),
+        "gone": (),
+    }
+
+    def with_user(which: str) -> Options:
+        options = configured("A", leafnodes=LeafNodeOptions(port=7422))
+        account = replace(options.accounts[0], users=(user("a"), *users[which]))
+        return replace(options, accounts=(account, *options.accounts[1:]))
+
+    play = NodePlay(with_user("nothing"))
+    hang(play, 90, '"user":"l","pass":"x"')
+    reload(play, with_user(change))
+    play.turn(verified=[(90, True)])
+    assert play.get("/leafz")[1]["leafnodes"] == (change == "nothing")
+
+
 @pytest.mark.parametrize(("before", "after"), [(1000, 1 << 20), (1 << 20, 1000)])
 def test_the_largest_message_of_a_leaf_node_is_the_one_that_counts_now(
     before: int, after: int
