@@ -101,9 +101,12 @@ def read_source_header(value: bytes) -> tuple[str, SourcePosition] | None:
         fields = value.decode("utf-8", "replace").split(" ")
         if len(fields) < 2 or len(fields) == 3:
             return None
-        name, seq = fields[0], fields[1]
-        identity = fields[5] if len(fields) > 5 else ""
+        name, seq, identity = fields[0], fields[1], ""
         if len(fields) > 3:
-            name = " ".join((fields[0], fields[2], fields[3]))
+            stored, *rest = fields[3:]
+            while rest and stored.count("{{") > stored.count("}}"):
+                stored += rest.pop(0)  # nats-server leaves spaces within functions.
+            name = " ".join((fields[0], fields[2], stored))
+            identity = rest[1] if len(rest) > 1 else ""
     sound = seq.isascii() and seq.isdigit() and len(seq) <= SEQ_DIGITS_MAX
     return (name, SourcePosition(int(seq), identity)) if sound else None

@@ -87,3 +87,15 @@ def test_positions_in_bytes() -> None:
     positions = {"O > >": SourcePosition(1 << 60, "I"), "P a é": SourcePosition(0, "")}
     data = encode_positions(positions)
     assert decode_positions(b"xx" + data + b"rest", 2) == (positions, 2 + len(data))
+
+
+@pytest.mark.parametrize("identity", ["", "Ab12Cd34"])
+def test_destinations_with_spaces_are_known_by_their_headers(identity: str) -> None:
+    """However they are written: nats-server writes them as they are."""
+    dest = "b.{{partition(3, 1)}}.{{ wildcard(1) }}"
+    transforms = (SubjectTransform(src="a.*", dest=dest), SubjectTransform(src="c", dest="d"))
+    key = index_name(StreamSource(name="O", subject_transforms=transforms))
+    assert key == "O a.*\fc b.{{partition(3,1)}}.{{wildcard(1)}}\fd"
+    theirs = f"O 7 a.*\fc {dest}\fd a.1 {identity}".strip().encode()
+    for header in (source_header(key, 7, b"a.1", identity), theirs):
+        assert read_source_header(header) == (key, SourcePosition(7, identity))
