@@ -1,5 +1,7 @@
 """Facts about servers: over the system account and over monitoring ports."""
 
+import asyncio
+
 import pytest
 
 from jsctl.api.monitoring.health import Healthz
@@ -51,3 +53,17 @@ async def test_monitoring_ports_give_the_same(cluster: Cluster) -> None:
     assert [reply.server.name for reply in await system.gather("", where=where)] == ["n1"]
     with pytest.raises(Unreachable, match="no monitoring port answered"):
         await MonitorSystem(["http://127.0.0.1:1"], 0.5).gather("VARZ")
+
+
+async def test_a_port_that_is_no_monitoring_port_does_not_answer() -> None:
+    async def tell(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\n[1]")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(tell, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        for where in (f"http://127.0.0.1:{port}", "http://127.0.0.1:99999"):
+            for kind in ("", "JSZ"):
+                with pytest.raises(Unreachable):
+                    await MonitorSystem([where], 20.0).gather(kind)
