@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Protocol, TypeVar
+from urllib.parse import urlsplit
 
 from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError, decode, dumps, encode
@@ -253,12 +254,15 @@ class MonitorSystem:
         assert isinstance(web, httpx.AsyncClient)
         started = perf_counter_ns()
         try:
+            _ = urlsplit(url).port  # Raises ValueError for one that there is none of.
             varz = (await web.get(f"{url}/varz")).json()
             rtt_ns = perf_counter_ns() - started
             data = varz
             if PATHS[kind] != "varz":
                 data = (await web.get(f"{url}/{PATHS[kind]}", params=dict(query))).json()
         except (httpx.HTTPError, ValueError, OverflowError):  # the last one of a port
+            return None
+        if not isinstance(varz, dict) or not isinstance(data, dict):
             return None
         if not isinstance(varz, dict) or not isinstance(data, dict):
             return None

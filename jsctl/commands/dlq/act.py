@@ -22,6 +22,7 @@ from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError
 from jsctl.render.humanize import counted
 from jsctl.render.reports.dead_letters import LETTER_COLUMNS
+from jsctl.render.table import readable
 
 if TYPE_CHECKING:
     from jsctl.client.manager import Manager
@@ -75,7 +76,7 @@ async def _each(call: Call, verb: str, act: Act) -> int:
             else:
                 done[str(letter.id)] = told
                 if not call.as_json:
-                    call.output.print(f"{letter.id}: {told}")
+                    call.output.print(f"{letter.id}: {readable(told)}")
     if call.as_json:
         call.output.json({"done": done, "failed": failed})
     elif not letters:

@@ -16,6 +16,7 @@ from jsctl.render.reports.objects import (
     store_document,
     store_screen,
 )
+from jsctl.render.table import safe
 
 
 async def ls(call: Call) -> None:
@@ -88,7 +89,7 @@ def _print_change(call: Call, found: ObjectInfo) -> None:
         out.json_line(found.document(), varied=True)
     else:
         word = out.theme.paint("DEL", "red") if found.deleted else out.theme.paint("PUT", "green")
-        text = f"[{moment(found.modified)}] {word} {found.bucket} > {found.name}"
+        text = f"[{moment(found.modified)}] {word} {safe(found.bucket)} > {safe(found.name)}"
         if not found.deleted:
             text += f": {size(found.size)} bytes in {number(found.chunks)} chunks"
         out.print(text)

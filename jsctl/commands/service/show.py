@@ -21,6 +21,7 @@ from jsctl.render.reports.services import (
     service_rows,
     service_screen,
 )
+from jsctl.render.table import safe
 
 
 async def _gather(call: Call, verb: str, service: str = "", instance: str = "") -> list[Document]:
@@ -131,7 +132,7 @@ async def ping(call: Call) -> None:
                 if out.asked:
                     out.json_line({"name": name, "id": instance, "rtt": one.rtt_ns})
                 else:
-                    out.print(f"{f'{name} {instance}':<50} rtt={duration(one.rtt_ns)}")
+                    out.print(f"{safe(f'{name} {instance}'):<50} rtt={duration(one.rtt_ns)}")
                 out.stdout.flush()
         except Unreachable:
             return

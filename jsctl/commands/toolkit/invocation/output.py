@@ -78,7 +78,7 @@ class Output:
         if self.asked:
             self.note(text.strip())
         else:
-            self.print(text)
+            self.print(readable(text))
 
     def tell(self, text: str, document: object) -> None:
         """What was done: a sentence, or the same as a document where a format was asked for."""

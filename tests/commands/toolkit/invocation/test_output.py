@@ -1,5 +1,7 @@
 """The looks of an answer: formats, boxes, columns that fit."""
 
+import io
+
 import pytest
 
 from jsctl.commands.toolkit.invocation.output import Output, make_output
@@ -40,3 +42,12 @@ def test_columns_of_low_priority_go_first(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(Output, "width", 80)
     output = make_output("", "", {})
     assert [column.key for column in output.fitting(["x"], columns)] == ["a", "c"]
+
+
+def test_a_sentence_moves_no_cursor() -> None:
+    """It may name what others have named; an answer is as it is."""
+    out = io.StringIO()
+    output = Output(out, io.StringIO())
+    output.say("of a\x1b\n\tb")
+    output.print("c\x1b")
+    assert out.getvalue() == "of a\\x1b\n\tb\nc\x1b\n"
