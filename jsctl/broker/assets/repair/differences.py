@@ -126,9 +126,9 @@ class Differences:
     def tick(self, now_ns: int) -> None:
         """Go on with what waits, and give up what has no answer."""
         for search in list(self._searches.values()):
-            if search.held is not None and search.replica.leading is not None:
+            if search.held is not None:
                 self._go_on(search)
-            elif search.held is not None or now_ns >= search.until_ns:
+            elif now_ns >= search.until_ns:
                 self._ask(search)
 
     def next_due_ns(self) -> int | None:
