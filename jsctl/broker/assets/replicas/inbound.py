@@ -55,6 +55,9 @@ class InboundLine:
     """When to try again to store what did not fit; 0: nothing waits for that."""
     search: PositionSearch | None = None
     """While it is not known up to where the stream has it."""
+    former: UpstreamOrigin | None = None
+    """As it was read until now; its consumer goes when there is another one, so that nothing is let
+    go of in between."""
 
     def end(self) -> None:
         """Listen to nothing any more."""
@@ -101,15 +104,21 @@ class Inbound:
             known = self._lines.get(origin.key)
             if known is not None and known.upstream.origin.consumer != origin.consumer:
                 # Its name has to do with how many sources there are of one stream.
-                self._bid_farewell(known)
+                known.former = known.former or known.upstream.origin
                 durable = self._durable(origin, known.upstream.identity)
                 known.upstream.read_by(origin, durable, self.context.now_ns)
             lines[origin.key] = known or self._line(origin)
         self._lines = lines
 
     def _bid_farewell(self, line: InboundLine) -> None:
+        self._leave_former(line)
         if line.upstream.origin.declared.consumer is None:
             self._publish(farewell(line.upstream.origin))
+
+    def _leave_former(self, line: InboundLine) -> None:
+        former, line.former = line.former, None
+        if former is not None and former.consumer != line.upstream.origin.consumer:
+            self._publish(farewell(former))
 
     def leave(self) -> None:
         """The stream is deleted: origins need to keep nothing for it."""
@@ -156,6 +165,8 @@ class Inbound:
                 continue
             for _, _, headers, payload, _ in line.answers.take():
                 upstream.answered(headers, payload, now_ns)
+            if line.former is not None and upstream.phase is Phase.MESSAGES:
+                self._leave_former(line)
             if upstream.phase is Phase.MESSAGES and line.arrivals.messages:
                 upstream.take(line.arrivals.take(), now_ns)
                 self._tell_caught_up(upstream)
