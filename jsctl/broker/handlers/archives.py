@@ -29,6 +29,8 @@ from jsctl.dataclass import replace
 INSTALL = b"$JSI.RESTORE.INSTALL"
 """By what servers ask the meta leader to make a stream of what they received. Clients cannot: what
 they ask is captured on subjects of the API."""
+RESERVED = b"$JS."
+"""Where servers are asked, and told what was acknowledged."""
 INSTALLED = b"{}"
 """What the receiver of an archive is told when its stream is there."""
 
@@ -39,7 +41,10 @@ def snapshot(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decisio
         raise api_error("JSBadRequestErr")
     found = streams.existing(view, request.account, names[0])
     asked = parsed(StreamSnapshotRequest, request)
-    if not is_valid_literal(asked.deliver_subject.encode()):
+    to = asked.deliver_subject.encode()
+    # An archive's end has no body: that is a request to delete, say, which nobody checks whether
+    # whoever asks for the archive may make.
+    if not is_valid_literal(to) or to.startswith(RESERVED):
         raise api_error("JSSnapshotDeliverSubjectInvalidErr")
     return SendSnapshot(found.group.name, asked)
 

@@ -165,10 +165,13 @@ class Differences:
             return
         if answer.index > replica.standing_index:
             return
-        search.held, search.tries = None, 0
-        if answer.up_to < search.begin and not answer.index:
-            self._end(search, Outcome(is_known=False))
+        search.held = None
+        if answer.up_to < search.begin:
+            # It has nothing there yet, and is asked again after a while; or no replica any more.
+            if not answer.index:
+                self._end(search, Outcome(is_known=False))
             return
+        search.tries = 0
         found = self._compared(search, answer)
         if found is None:
             self._ask(search)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from jsctl.broker.assets.repair.differences import Outcome
+from jsctl.broker.assets.replicas.stream_replica import Difference
 from jsctl.broker.peers.items import RangeAnswer
 from tests.broker.assets.repair.test_damaged_reads import ask, zero_all
 from tests.broker.assets.repair.test_repairs import COUNT, filled, follower, segments
@@ -185,3 +186,20 @@ def test_a_search_ends_with_its_stream_also_where_an_answer_waits() -> None:
     cluster.run(1)
     assert outcomes == [Outcome(is_known=False)]
     assert differences.next_due_ns() is None
+
+
+def test_a_search_does_not_begin_anew_where_the_peer_has_nothing_yet() -> None:
+    cluster = filled()
+    leader, peer = cluster.leader(cluster.group_of("S")), follower(cluster).peer
+    replica = leader.engine.assets.streams[("A", "S")]
+    replica.different[peer] = Difference(replica.standing_index)
+    differences = leader.engine.upkeep.checks.differences
+    differences.look(replica, peer)
+    (search,) = differences._searches.values()
+    search.begin, wanted = 150, leader.engine.outbox.parcel(peer).wanted
+    for index in (replica.standing_index, 0):
+        wanted.clear()
+        token = search.token
+        differences.told(peer, RangeAnswer(replica.group.key, token, index, 0, [], []))
+        assert (search.begin, wanted) == (150, [])
+    assert not differences.searching(cluster.group_of("S")), "it has no replica any more"
