@@ -16,7 +16,7 @@ from nats.aio.transport import TcpTransport
 from nats.protocol.command import hpub_cmd
 from nats.protocol.parser import ERR_RE
 
-from jsctl.client.headers import Headers, status_of
+from jsctl.client.headers import Headers, block_of, status_of
 from jsctl.client.login import Login
 from jsctl.client.refusals import Refusals, is_passing, sentence_of
 from jsctl.errors import JsctlError
@@ -112,11 +112,11 @@ class NatsClient(Client):
     ) -> None:
         """Headers that came with a message leave as they came; with those that are too large the
         server would close the connection."""
+        if headers and len(block_of(headers)) + payload_size > self.max_payload:
+            raise errors.MaxPayloadError
         if not isinstance(headers, Headers):
             await super()._send_publish(subject, reply, payload, payload_size, headers)
             return
-        if len(headers.block) + payload_size > self.max_payload:
-            raise errors.MaxPayloadError
         command = hpub_cmd(subject, reply, bytearray(headers.block), payload)
         self.stats["out_msgs"] += 1
         self.stats["out_bytes"] += payload_size

@@ -27,3 +27,20 @@ def test_a_device_stays_what_it_is(broker: Broker, tmp_path: Path) -> None:
     assert main([*server, "object", "put", "O", str(source), "--name", "it"]) == 0
     assert main([*server, "object", "get", "O", "it", "--output", str(place), "-f"]) == 0
     assert place.is_symlink() and sorted(tmp_path.iterdir()) == [place, source]
+
+
+def test_what_is_replaced_is_asked_for_however_it_is_written(
+    broker: Broker,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`./it` is stored as `it`."""
+    monkeypatch.chdir(tmp_path)
+    Path("it").write_text(CONTENT)
+    server = ("-s", broker.url)
+    assert main([*server, "object", "add", "R"]) == 0
+    assert main([*server, "object", "put", "R", "it"]) == 0
+    assert main([*server, "object", "put", "R", "./it"]) == 1
+    assert "cannot ask for confirmation" in capsys.readouterr().err
+    assert main([*server, "object", "put", "R", "./it", "-f"]) == 0

@@ -311,10 +311,14 @@ async def edit(call: Call) -> int | None:
         if not old.durable_name:
             raise UsageError("only durable consumers can be edited")
         old = replace(old, metadata=without_server_metadata(old.metadata))
-        new = _from_file(call) if call.given("config") else old
+        new = old
+        if call.given("config"):  # of the one that was named, or picked from a list
+            new = replace(_from_file(call), name=old.name, durable_name=old.durable_name)
         if call.flag("interactive"):
             what = f"could not create new configuration for Consumer {found.name}"
             new = edited(call, new, ConsumerConfig, what)
+            if (new.name, new.durable_name) != (old.name, old.durable_name):
+                raise UsageError(f"{what}: a consumer keeps its name")
         new = with_flags(call, new)
         if new.backoff and new.ack_wait != old.ack_wait:
             raise UsageError("consumers with backoff policies do not support editing Ack Wait")

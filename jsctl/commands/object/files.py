@@ -34,12 +34,13 @@ async def put(call: Call) -> None:
     async with opened(call) as (_, store):
         if not name:
             raise JsctlError("--name is required when reading from stdin")
+        name = os.path.normpath(name)
         if not call.flag("force"):
             known = await store.find(name)
             if known and not known.deleted and not _replace(call, store.name, known):
                 return
         meta = ObjectInfo(
-            name=os.path.normpath(name),
+            name=name,
             bucket=store.name,
             nuid=unique_id(),
             description=call.text("description"),

@@ -367,6 +367,8 @@ async def edit(call: Call) -> int | None:
         if call.flag("interactive"):
             what = f"could not create new configuration for Stream {old.name}"
             new = edited(call, new, StreamConfig, what)
+            if new.name != old.name:
+                raise UsageError(f"{what}: a stream keeps its name")
         new = with_flags(call, new)
         _check_meaning(new)
         if wrong := _wrong_number(new):

@@ -11,6 +11,7 @@ import pytest
 
 from jsctl.backups.archive import ArchiveReader, MessageEntry
 from jsctl.cli import main
+from jsctl.commands.messages.subscribe.show import stored_of
 from tests.commands.conftest import Result
 from tests.support.nats_process import real_server
 from tests.support.real_cli import Answer, differences, nats, needs_nats
@@ -127,3 +128,13 @@ def test_a_durable_that_owes_messages_is_refused(cli: Run, url: str, tmp_path: P
     words = ("sub", "--stream", "S", "--durable", "C", "--backup", str(tmp_path / "new"))
     done = cli("-s", url, *words)
     assert (done.code, "1 unacknowledged messages" in done.err) == (1, True)
+
+
+def test_a_reply_with_numbers_that_no_server_has_is_one_like_others() -> None:
+    """Whoever publishes chooses it; a backup with such a time could not be restored."""
+    told = "$JS.ACK.S.C.1.{}.1.{}.0"
+    found = stored_of(told.format(2, 3))
+    assert found is not None
+    assert (found.stream_seq, found.time_ns) == (2, 3)
+    for wrong in (told.format(2, 10**30), told.format(10**30, 3), told.format("x", 3), "a.b"):
+        assert stored_of(wrong) is None

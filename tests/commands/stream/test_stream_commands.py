@@ -230,3 +230,15 @@ def test_a_graph_is_written_whatever_the_format(run: Run, tmp_path: Path) -> Non
     path = tmp_path / "graph.dot"
     assert run("stream", "report", "--dot", str(path), "-o", "json").code == 0
     assert path.read_text().startswith("digraph")
+
+
+@pytest.mark.processes
+def test_an_editor_changes_no_other_stream(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("A1", "A2"):
+        run("stream", "add", name, "--subjects", name, "--defaults")
+        run("consumer", "add", name, "A1", "--pull", "--defaults")
+        run("consumer", "add", name, "A2", "--pull", "--defaults")
+    monkeypatch.setenv("EDITOR", "sed -i s/A1/A2/")
+    for words in (("stream", "edit", "A1"), ("consumer", "edit", "A2", "A1")):
+        found = run(*words, "-i", "-f")
+        assert (found.code, "keeps its name" in found.err) == (1, True), found

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from jsctl.client.library import NatsClient
 
 REPORT_SECONDS = 1.0
+NUMBER_END = 1 << 63
 CLEAR = "\x1b[2J\x1b[H"
 
 Record = Callable[[str, AckSubject | None, Mapping[str, str] | None, bytes], None]
@@ -223,8 +224,10 @@ def _received(subject: str, reply: str, stored: AckSubject | None, *, direct: bo
 
 
 def stored_of(reply: str) -> AckSubject | None:
-    """Where JetStream keeps a message, told by its reply subject."""
-    return parse_ack(reply.encode()) if reply.startswith("$JS.ACK.") else None
+    """Where JetStream keeps a message, told by its reply subject; None for one that anybody has
+    chosen, with numbers that no server has."""
+    found = parse_ack(reply.encode()) if reply.startswith("$JS.ACK.") else None
+    return found if found and max(found.time_ns, found.stream_seq) < NUMBER_END else None
 
 
 async def show_all(
