@@ -86,6 +86,10 @@ class CheckedTraffic(RouterTraffic):
         self.process.machine.watch.says(self.process, singly(said))
         super().deliver(account, said)
 
+    def ask(self, account: str, item: Item) -> None:
+        self.process.machine.watch.says(self.process, [item])
+        super().ask(account, item)
+
 
 def watch_removals(process: Process) -> None:
     """Show the watch groups that go within a turn, while they can be looked at."""

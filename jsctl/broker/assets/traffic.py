@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from jsctl.broker.interest.targets import Sink, Subscription
-from jsctl.broker.protocol.deliveries import OutgoingMessage
+from jsctl.broker.protocol.deliveries import Item, OutgoingMessage
 from jsctl.broker.routing.router import Router
 from jsctl.dataclass import dataclass
 
@@ -30,6 +30,13 @@ class RouterTraffic:
         found = self.router.accounts.get(account)
         if found is not None:
             self.router.publish_batch(found, said)
+
+    def ask(self, account: str, item: Item) -> None:
+        """Publish a request of this server."""
+        found = self.router.accounts.get(account)
+        if found is not None:
+            subject, reply, headers, payload, _ = item
+            self.router.publish(found, subject, payload, reply=reply, headers=headers)
 
     def wanted(self, account: str, subject: bytes) -> bool:
         """Whether anybody listens."""

@@ -1,7 +1,7 @@
 """How answers leave for whoever asked: published here, or on the server that the request was at."""
 
 from jsctl.broker.assets.engine import Engine
-from jsctl.broker.routing.router import Router
+from jsctl.broker.routing.router import Router, is_request
 from jsctl.dataclass import dataclass
 
 
@@ -13,9 +13,9 @@ class AnswerPublisher:
     engine: Engine
 
     def here(self, account: str, subject: bytes, headers: bytes, payload: bytes) -> None:
-        """Publish on this server."""
+        """Publish on this server, unless whoever asked wants another request to be made of it."""
         found = self.router.accounts.get(account)
-        if found is not None:
+        if found is not None and not is_request(subject):
             self.router.publish(found, subject, payload, headers=headers)
 
     def on(

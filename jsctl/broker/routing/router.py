@@ -46,6 +46,7 @@ else:
 
 SOLE = attrgetter("sole")
 SLOW_CONSUMER = "Slow Consumer (Pending Bytes)"
+_JETSTREAM = b"$JS."
 
 
 class InterestWatcher(Protocol):
@@ -255,7 +256,11 @@ class Router:
         return False
 
     def publish_batch(self, account: Namespace, said: Sequence[OutgoingMessage]) -> None:
-        """Publish many messages, in order."""
+        """Publish many messages, in order.
+
+        Clients chose where these go, as with deliveries and answers, and may not be allowed all
+        that the broker is: none of them is a request to JetStream.
+        """
         items: list[Item] = []
         for one in said:
             if isinstance(one, tuple):
@@ -280,6 +285,8 @@ class Router:
         """The plan of messages that lead to one client or one server, and to nobody else; or those
         of acknowledgements that lead to a client each. None for others."""
         subjects = one.inboxes
+        if any([subject.startswith(_JETSTREAM) for subject in subjects]):
+            return None
         first = account.sublist.match(subjects[0])
         if not first.sole and first.lone is None:
             return None
@@ -304,7 +311,7 @@ class Router:
             stop = start + 1
             while stop < count and plans[stop] is plan:
                 stop += 1
-            if not plan.empty:
+            if not (plan.empty or is_request(items[start][0])):
                 self.delivery.many(account, plan, items[start:stop])
             start = stop
 
@@ -366,3 +373,8 @@ class Router:
 def _is_alike(plan: SublistResult, other: SublistResult) -> bool:
     """Whether two plans of one client or one server lead to the same one."""
     return plan.sole == other.sole and plan.lone is other.lone and plan.clients == other.clients
+
+
+def is_request(subject: bytes) -> bool:
+    """Whether JetStream, here or in another domain, would take a message for a request."""
+    return subject.startswith(_JETSTREAM) and b"API" in subject.split(b".", 3)[1:3]

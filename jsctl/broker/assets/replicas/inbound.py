@@ -251,7 +251,7 @@ class Inbound:
 
     def _publish(self, made: Request, reply: bytes = b"") -> None:
         item = (made.subject, reply, made.headers, made.payload, b"")
-        self.context.traffic.deliver(self.account, [item])
+        self.context.traffic.ask(self.account, item)
 
     def applied(self) -> None:
         """Entries were applied: answers to flow control may be due."""

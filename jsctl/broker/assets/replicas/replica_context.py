@@ -12,7 +12,7 @@ from jsctl.broker.interest.targets import Sink, Subscription
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
 from jsctl.broker.jetstream.streams.publish_room import PublishRoom
 from jsctl.broker.ports import Disk, ZoneOffset, only_utc
-from jsctl.broker.protocol.deliveries import OutgoingMessage
+from jsctl.broker.protocol.deliveries import Item, OutgoingMessage
 from jsctl.broker.replication.group import GroupKind
 from jsctl.broker.replication.groups import Groups
 from jsctl.broker.store.segments.files import StoreOptions
@@ -33,7 +33,10 @@ class AccountTraffic(Protocol):
         """End a capture."""
 
     def deliver(self, account: str, said: Sequence[OutgoingMessage]) -> None:
-        """Publish a batch, in order."""
+        """Publish a batch, in order: what goes where clients wanted it, and is no request."""
+
+    def ask(self, account: str, item: Item) -> None:
+        """Publish a request of this server."""
 
     def wanted(self, account: str, subject: bytes) -> bool:
         """Whether anybody listens."""
