@@ -108,9 +108,9 @@ def test_refused_requests_of_jetstream(as_user: Run) -> None:
         done = as_user(*patient, *words)
         assert done.code == 1
         assert done.err.endswith(f"jsctl: error: {PUBLISH.format(subject)}\n")
+    # Nothing of it waits for an acknowledgement, and so none is sent.
     done = as_user(*patient, "sub", "s.>", "--all", "--ack", "--count", "1")
-    assert done.code == 1
-    assert 'Permissions Violation for Publish to "$JS.ACK.' in done.err
+    assert done.code == 0, done.err
     assert as_user("app", "stream", "info", "S").code == 0
 
 
