@@ -9,7 +9,7 @@ real server refuses, in its words; otherwise unknown keys are kept in the field 
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from functools import partial
@@ -49,7 +49,7 @@ _DEFAULT_WIRE = Wire()
 class _Slot:
     """One field, ready to be read and written."""
 
-    __slots__ = ("attr", "check", "decode", "encode", "key", "nullable", "omit", "zero")
+    __slots__ = ("attr", "check", "decode", "encode", "hides", "key", "nullable", "omit", "zero")
 
     def __init__(self, declared: "Field[Any]", wire: Wire) -> None:
         self.attr = declared.name
@@ -63,12 +63,17 @@ class _Slot:
         """Whether null is no value; words are asked about it, too."""
         self.zero = declared.default
         """What counts as empty besides falsehood: the first word of an enumeration."""
+        self.hides = wire.omit and isinstance(self.zero, Enum)
+        """Whether that is left out."""
 
 
 class _Plan:
     """A class as tables. `embeds` are flattened structs."""
 
-    __slots__ = ("checked", "embeds", "items", "kept", "keys", "order", "slots", "unknown")
+    __slots__ = (
+        "checked", "embeds", "items", "kept", "keys", "order", "slots", "special", "unknown",
+        "words",
+    )  # fmt: skip
 
     def __init__(self, cls: type) -> None:
         self.slots: dict[str, _Slot] = {}
@@ -92,6 +97,11 @@ class _Plan:
                 named.append(declared.name)
         self.kept = [slot is None or not slot.omit for slot in self.order]
         """Of each slot, whether it is written although it is empty."""
+        self.words = [slot.key for slot in self.order if slot is not None]
+        self.special = {
+            key: slot for key, slot in self.slots.items() if slot.hides or slot.encode is not None
+        }
+        """Those that are not written just as they are."""
         self.items = _values(named)
         """What is written, in the order of its slots."""
         self.keys = set(self.slots)
@@ -132,18 +142,40 @@ def _encode_into(value: object, out: dict[str, object]) -> None:
     items = plan.items(value)
     # Of a config's fields most are empty, and left out without a look at each.
     shown = map(or_, plan.kept, map(bool, items))
+    if not plan.embeds:
+        made = dict(compress(zip(plan.words, items, strict=True), shown))
+        _convert(plan, made)
+        out.update(made)
+    else:
+        _encode_flattened(plan, items, shown, out)
+    if plan.unknown:
+        out.update(getattr(value, plan.unknown))
+
+
+def _convert(plan: _Plan, made: dict[str, object]) -> None:
+    """Put what is not written just as it is into words, each in the place that it has."""
+    special = plan.special
+    for key in special.keys() & made.keys():
+        slot, item = special[key], made[key]
+        if slot.hides and item is slot.zero:
+            del made[key]
+        elif item is not None and slot.encode is not None:
+            made[key] = slot.encode(item)
+
+
+def _encode_flattened(
+    plan: _Plan, items: tuple[object, ...], shown: Iterable[bool], out: dict[str, object]
+) -> None:
     for slot, item in compress(zip(plan.order, items, strict=True), shown):
         if slot is None:
             if item is not None:
                 _encode_into(item, out)
             continue
-        if slot.omit and item is slot.zero and isinstance(item, Enum):
+        if slot.hides and item is slot.zero:
             continue
         if item is not None and slot.encode is not None:
             item = slot.encode(item)
         out[slot.key] = item
-    if plan.unknown:
-        out.update(getattr(value, plan.unknown))
 
 
 def decode(cls: type[T], document: object, *, strict: bool = False) -> T:
@@ -191,9 +223,13 @@ def _decode(cls: type[T], document: object, strict: bool) -> T:
 
 
 def _read(slot: _Slot, item: object, key: str, strict: bool) -> object:
-    if strict:
-        return _checked(slot.check, item, key)
-    return item if slot.decode is None else slot.decode(item)
+    if not strict:
+        return item if slot.decode is None else slot.decode(item)
+    try:
+        return slot.check(item)
+    except Mismatch as mismatch:
+        mismatch.path.append(key)
+        raise
 
 
 def _unknown(key: str) -> DecodeError:

@@ -1,6 +1,7 @@
 """Times and lengths of time between text and nanoseconds, as Go writes them."""
 
 import re
+from functools import lru_cache
 
 from jsctl.api.fields import ZERO_TIME
 
@@ -9,6 +10,8 @@ MINUTE_NS = 60 * SECOND_NS
 HOUR_NS = 60 * MINUTE_NS
 DAY_NS = 24 * HOUR_NS
 DAY_S = 86_400
+SECONDS_KEPT = 8
+"""Whose words are kept: an answer tells some times, and most of them are those of now."""
 
 _TIME = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{1,2}):([0-9]{2}):([0-9]{2})"
@@ -106,12 +109,16 @@ def format_time(time_ns: int) -> str:
     if time_ns == 0 or time_ns == _ZERO_NS:
         return ZERO_TIME
     seconds, fraction = divmod(time_ns, SECOND_NS)
+    if fraction:
+        return f"{_second(seconds)}." + f"{fraction:09}".rstrip("0") + "Z"
+    return f"{_second(seconds)}Z"
+
+
+@lru_cache(SECONDS_KEPT)
+def _second(seconds: int) -> str:
     days, rest = divmod(seconds, DAY_S)
     year, month, day = civil_date(days)
-    text = f"{year:04}-{month:02}-{day:02}T{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
-    if fraction:
-        text += "." + f"{fraction:09}".rstrip("0")
-    return text + "Z"
+    return f"{year:04}-{month:02}-{day:02}T{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
 
 
 def _days_until(year: int, month: int, day: int) -> int:

@@ -206,6 +206,9 @@ class Assets:
     # Building
 
     def _load(self, directory: str, name: str) -> LoadedState:
+        # Most groups that are built in a running server are new: one look tells that.
+        if not self.context.disk.list(directory):
+            return LoadedState(None, is_new=True)
         if self.starter.left_over(name.encode()):
             self.context.disk.remove_tree(directory)
         return state_file.load(self.context.disk, directory)

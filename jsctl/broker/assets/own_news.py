@@ -45,10 +45,16 @@ class OwnNews:
     card: ServerCard
     """A reload brings another one."""
     _held: _Held | None = None
+    _told: tuple[tuple[object, ...], ServerNews] | None = None
+    """What was told last, and all that it rests on: requests of one turn ask several times."""
 
     def now(self, *, removed: bool) -> ServerNews:
         """The news of this moment. `removed`: an operator removed this server."""
         options, card, held = self.options, self.card, self._newest()
+        streams, leaving = len(self.assets.streams), self.liveness.leaving
+        rests_on = held, streams, removed, leaving, card
+        if self._told is not None and self._told[0] == rests_on:
+            return self._told[1]
         facts = ServerFacts(
             peer=options.me,
             name=options.server_name,
@@ -62,14 +68,15 @@ class OwnNews:
             memory_max=card.memory_max,
             memory_used=held.memory,
             memory_reserved=held.memory_reserved,
-            streams=len(self.assets.streams),
+            streams=streams,
             ha_assets=max(held.replicated - 1, 0),
             ha_assets_max=card.ha_assets_max,
             incarnation=options.life,
             boot=options.boot,
         )
-        leaving = self.liveness.leaving
-        return ServerNews(facts, card.server_id, card.host, __version__, lame_duck=leaving)
+        news = ServerNews(facts, card.server_id, card.host, __version__, lame_duck=leaving)
+        self._told = rests_on, news
+        return news
 
     def damaged(self) -> DamagedReplicas:
         """What others have to know before they leave a group's leadership to this server, and

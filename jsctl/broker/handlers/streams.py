@@ -36,6 +36,7 @@ from jsctl.broker.jetstream.streams.config import (
 )
 from jsctl.broker.jetstream.streams.stream import SUBJECTS_PER_PAGE, Stream
 from jsctl.broker.subject.patterns import PatternSet, Tangled
+from jsctl.broker.subject.validity import has_wildcard
 from jsctl.dataclass import replace
 
 _NAME_HAS_PATH = "/\\"
@@ -195,6 +196,11 @@ def _check_room(view: View, config: StreamConfig, old: StreamAssignment | None) 
 
 
 def _check_overlap(view: View, request: ApiRequest, config: StreamConfig) -> None:
+    if len(config.subjects) == 1 and not has_wildcard(only := config.subjects[0].encode()):
+        # As most streams have it: then two ways down what others listen on tell that.
+        if not view.meta.listening(request.account, only) <= {config.name}:
+            raise api_error("JSStreamSubjectOverlapErr")
+        return
     subjects = PatternSet(subject.encode() for subject in config.subjects)
     try:
         if view.meta.is_taken(request.account, subjects, config.name):

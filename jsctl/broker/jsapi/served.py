@@ -27,5 +27,6 @@ def answer_body(view: ApiView, fact: StreamServes | ConsumerServes) -> bytes:
     """The body of the answer."""
     if isinstance(fact, StreamServes):
         return streams.create_response(view, fact.assignment, fact.stream)
-    group = view.group(fact.assignment.group.name)
+    # A server alone has nothing to tell of it.
+    group = view.group(fact.assignment.group.name) if view.clustered else None
     return consumer_info.served_response(view, fact.request, fact.consumer, fact.leader, group)

@@ -43,6 +43,8 @@ class Usage:
     _sums: dict[str, tuple[int, int]] = field(default_factory=dict)
     _total: tuple[int, int] = (0, 0)
     _summed_due_ns: int = 0
+    _quotas: dict[str, AccountQuota] = field(default_factory=dict)
+    """Those that were asked for with these options: each request asks some times."""
 
     def __post_init__(self) -> None:
         self.change_options(self.options)
@@ -50,6 +52,7 @@ class Usage:
     def change_options(self, options: Options) -> None:
         """Take the limits of a configuration; they count from the next look."""
         self.options = options
+        self._quotas = {}
         self._summed_due_ns = 0
         self._accounts = {account.name: account for account in self.options.accounts}
         self._accounts.setdefault("$G", AccountOptions(name="$G"))
@@ -135,14 +138,17 @@ class Usage:
 
     def account(self, name: str) -> AccountQuota | None:
         """Limits of an account; None for one that is not known."""
-        account = self._accounts.get(name)
-        if account is None:
-            return None
+        known = self._quotas.get(name)
+        if known is None and (account := self._accounts.get(name)) is not None:
+            known = self._quotas[name] = self._quota(account)
+        return known
+
+    def _quota(self, account: AccountOptions) -> AccountQuota:
         limits = account.jetstream
         unlimited = -1
         return AccountQuota(
-            name=name,
-            enabled=self.enabled(name),
+            name=account.name,
+            enabled=self.enabled(account.name),
             memory_max=limits.memory_bytes_max if limits else unlimited,
             store_max=limits.store_bytes_max if limits else unlimited,
             streams_max=limits.streams_max if limits else unlimited,

@@ -102,6 +102,8 @@ class LoadedState:
 
     state: GroupState | None
     damage: tuple[Damaged, ...] = ()
+    is_new: bool = False
+    """Nothing at all is in the directory."""
 
 
 def load(disk: Disk, directory: str) -> LoadedState:

@@ -77,6 +77,10 @@ class Recovery:
     def run(self) -> None:
         """Read everything, and leave a segment to be written to. Raises DiskError."""
         files = self._files
+        names = self._disk.list(self._directory)
+        if not names and self._witness is None:
+            files.begin()  # A new one.
+            return
         self.durable, sure = read_durable(self._disk, self._directory)
         if not sure:
             self.damage.append(f"{self._directory}: no copy of the durable position checks")
@@ -84,7 +88,7 @@ class Recovery:
             # Else a store that lost it would be taken for one that was never made durable.
             sure = False
             self.damage.append(f"{self._directory}/{DURABLE_NAME} is missing")
-        numbers = self._numbers()
+        numbers = self._numbers(names)
         files.made_number = max(numbers, default=0)
         saved = IndexAdoption(files, self._index, self.durable, self._present, self._contents)
         position = saved.adopt(numbers)
@@ -112,10 +116,10 @@ class Recovery:
         else:
             files.file(last)
 
-    def _numbers(self) -> list[int]:
+    def _numbers(self, names: list[str]) -> list[int]:
         """Segments of which there is a file or, promised, a catalogue; ascending."""
         known: set[int] = set()
-        for name in self._disk.list(self._directory):
+        for name in names:
             match = _NAME.fullmatch(name)
             if match is not None and match[2] == "seg":
                 self._present.add(int(match[1]))

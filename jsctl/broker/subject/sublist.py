@@ -74,6 +74,8 @@ class Sublist(Generic[T, M]):
         self._cache: dict[bytes, M] = {}
         self._families: Families[M] = Families()
         self._singles: dict[int, M] = {}
+        self._nobody = build((), ())
+        """The answer for subjects that nothing matches: most of them are asked about once."""
         self._count = 0
         self.generation = 0
         self.changed: list[bytes] | None = None
@@ -106,7 +108,7 @@ class Sublist(Generic[T, M]):
         members[id(sub)] = sub
         self._count += 1
         self.inserts += 1
-        self._changed(pattern)
+        self._changed(pattern, came=True)
 
     def remove(self, pattern: bytes, sub: T) -> None:
         """Take a subscription out; unknown ones are ignored."""
@@ -138,17 +140,32 @@ class Sublist(Generic[T, M]):
             node = None if node is None else node.children.get(token)
         return node is not None and bool(node.plain)
 
+    def may_match_below(self, tokens: Sequence[bytes]) -> bool:
+        """Whether somebody may listen to a subject that begins with these tokens, and has more. It
+        is known without a walk for each subject that most of them concern nobody."""
+        node = self._root
+        for token in tokens:
+            children = node.children
+            if b">" in children or b"*" in children:
+                return True
+            child = children.get(token)
+            if child is None:
+                return False
+            node = child
+        return True
+
     def touch(self, pattern: bytes) -> None:
         """Forget the answers for `pattern`: something in its subscriptions changed."""
         self._changed(pattern)
 
-    def _changed(self, pattern: bytes) -> None:
+    def _changed(self, pattern: bytes, *, came: bool = False) -> None:
         self.generation += 1
         if self.changed is not None:
             self.changed.append(pattern)
             if len(self.changed) > CHANGES_MAX:
                 self.changed = None
-        self._singles.clear()
+        if not came or len(self._singles) >= CACHE_ENTRIES_MAX:
+            self._singles.clear()
         cache = self._cache
         if not has_wildcard(pattern):
             cache.pop(pattern, None)
@@ -159,7 +176,9 @@ class Sublist(Generic[T, M]):
             cache.clear()
         else:
             # Of a subject that looks like a pattern itself, the walk takes each token literally.
-            start = literal_start(pattern)
+            start, every = literal_start(pattern), b" ".join(cache)
+            if start not in every and b"*" not in every and b">" not in every:
+                return
             stale = [
                 one
                 for one in cache
@@ -192,13 +211,15 @@ class Sublist(Generic[T, M]):
         groups: dict[bytes, list[T]] = {}
         tokens = subject.split(b".")
         if not all(tokens):
-            return self._build((), ())
+            return self._nobody
         # Where no token has a say, the first one is as good as none: prefixes have one at least.
         depth = max(1, self._collect(tokens, plain, groups))
         if len(plain) == 1 and not groups:
             answer = self._singles.get(id(plain[0]))
             if answer is None:
                 answer = self._singles[id(plain[0])] = self._build((plain[0],), ())
+        elif not plain and not groups:
+            answer = self._nobody
         else:
             answer = self._build(tuple(plain), tuple(tuple(one) for one in groups.values()))
         if depth < len(tokens):

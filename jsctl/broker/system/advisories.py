@@ -9,7 +9,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from jsctl.api.cluster import PeerInfo
-from jsctl.api.subjects import advisory
+from jsctl.api.subjects import ADVISORY_PREFIX, advisory
 from jsctl.api.times import parse_time
 from jsctl.broker import lazy
 from jsctl.broker.assets.engine import Engine
@@ -49,6 +49,8 @@ QUORUM_LOST_NS = 5_000_000_000
 """How long a group is without a leader before that is told."""
 QUORUM_REPEAT_NS = 10_000_000_000
 LOOK_NS = 1_000_000_000
+_PLACE = tuple(ADVISORY_PREFIX.split(b".")[:-1])
+"""Where all advisories are: mostly nobody listens there, whatever they are about."""
 
 
 @dataclass(slots=True)
@@ -70,7 +72,7 @@ class JetStreamAdvisories:
     # How to tell
 
     def _wanted(self, account: str, *words: str) -> bool:
-        if not account:
+        if not account or not self.outlet.may_be_wanted(account, _PLACE):
             return False
         return self.view.has_interest(account, advisory(*words))
 

@@ -1,5 +1,7 @@
 """Where events and advisories leave: whether anybody listens, and how they are published."""
 
+from collections.abc import Sequence
+
 from jsctl.broker.routing.router import Router
 from jsctl.broker.routing.setup import random_name
 from jsctl.dataclass import dataclass
@@ -24,6 +26,11 @@ class EventOutlet:
         """Whether anybody listens; in the system account unless another is named."""
         place = self.router.accounts.get(account or self.system)
         return place is not None and self.router.has_interest(place, subject.encode())
+
+    def may_be_wanted(self, account: str, tokens: Sequence[bytes]) -> bool:
+        """Whether anybody may listen to a subject that begins with these tokens."""
+        place = self.router.accounts.get(account)
+        return place is not None and place.sublist.may_match_below(tokens)
 
     def wanted_of_server(self, event: str) -> bool:
         """The same, for an event of this server itself."""

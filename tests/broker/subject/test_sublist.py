@@ -122,3 +122,33 @@ def test_a_pattern_is_there_as_it_was_given() -> None:
     assert found == [True, True, False, False, False, False, False]
     made.remove(b"a.b", plain)
     assert not made.has(b"a.b")
+
+
+@settings(max_examples=examples(200))
+@given(st.lists(patterns, max_size=4), subjects)
+def test_who_may_listen_below_some_tokens_is_known(known: list[bytes], subject: bytes) -> None:
+    sublist = make()
+    for pattern in known:
+        sublist.insert(pattern, Sub(pattern))
+    tokens = subject.split(b".")
+    for count in range(len(tokens)):
+        if sublist.match(subject)[0]:
+            assert sublist.may_match_below(tokens[:count])
+        literal = b".".join(tokens[:count]) + b"." if count else b""
+        if not any(b"*" in one or b">" in one for one in known) and literal:
+            assert sublist.may_match_below(tokens[:count]) == any(
+                f"{one.decode()}.".startswith(literal.decode()) for one in known
+            )
+
+
+def test_an_answer_for_one_subscription_stays_when_others_come_and_goes_with_it() -> None:
+    sublist = make()
+    first, again = Sub(b"a.b"), Sub(b"a.b")
+    sublist.insert(b"a.b", first)
+    answer = sublist.match(b"a.b")
+    sublist.insert(b"*.c", Sub(b"*.c"))
+    assert sublist.match(b"a.b") is answer
+    sublist.insert(b"a.b", again)
+    assert sublist.match(b"a.b") == ((first, again), ())
+    sublist.remove(b"a.b", first)
+    assert sublist.match(b"a.b") == ((again,), ())

@@ -57,7 +57,7 @@ class StoredStream:
             files.generation = loaded.state.generation
             if not volatile:
                 number, snapshot = split_snapshot(loaded.state.snapshot)
-        if not loaded.damage:
+        if not loaded.damage and not loaded.is_new:
             stores.keep_only(number)
         witness = None
         if snapshot:
@@ -73,7 +73,8 @@ class StoredStream:
         if snapshot:
             stream.restore(snapshot)
         stream.chained.started()
-        return StoredStream(context, stream, stores, files, number, stores.newest())
+        newest = 0 if loaded.is_new else stores.newest()
+        return StoredStream(context, stream, stores, files, number, newest)
 
     @property
     def overtaken(self) -> bool:

@@ -255,11 +255,17 @@ class ConsumerState:
     def copy(self) -> "ConsumerState":
         """An equal state of its own, with nothing in `acked`."""
         made = ConsumerState(acks_needed=self.acks_needed)
-        for name in self.__slots__:
-            value = getattr(self, name)
-            setattr(made, name, value.copy() if isinstance(value, dict | list | Chosen) else value)
-        made.acked = []
-        made.acks_watched = False
+        made.started = self.started
+        made.delivered_seq, made.delivered_stream = self.delivered_seq, self.delivered_stream
+        made.floor_seq, made.floor_stream = self.floor_seq, self.floor_stream
+        made.delivered_last_ns, made.floor_last_ns = self.delivered_last_ns, self.floor_last_ns
+        made.pending = self.pending.copy()
+        made.redelivered = self.redelivered.copy()
+        made.dead = self.dead.copy()
+        made.delayed = self.delayed.copy()
+        made.skipped, made.resume = self.skipped, self.resume
+        if self.last_seqs:
+            made.last_seqs = self.last_seqs.copy()
         return made
 
     def facts(self) -> tuple[object, ...]:

@@ -4,8 +4,9 @@ Assignments are immutable; an update replaces one. `peers` of a group is where i
 `former` are peers that still hold it while it moves.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
+from operator import attrgetter
 
 from jsctl.api.cluster import Placement
 from jsctl.api.codec import decode, encode
@@ -106,6 +107,7 @@ def ends_with_process(made: StreamAssignment | ConsumerAssignment) -> bool:
 
 
 Document = dict[str, object]
+_FACTS: Callable[[ClientInfo], tuple[object, ...]] = attrgetter(*ClientInfo.__slots__)
 
 
 def _request_document(request: ApiRequest) -> Document:
@@ -138,7 +140,7 @@ def _request_from(document: Mapping[str, object] | None) -> ApiRequest | None:
 
 def _client_document(client: ClientInfo) -> Document:
     # What `asdict` makes, without its copies: all values are words and numbers.
-    return {name: getattr(client, name) for name in ClientInfo.__slots__}
+    return dict(zip(ClientInfo.__slots__, _FACTS(client), strict=True))
 
 
 def _client_from(document: object) -> ClientInfo:

@@ -25,6 +25,8 @@ from jsctl.dataclass import dataclass
 Key = tuple[str, str, str]
 Assignment = StreamAssignment | ConsumerAssignment
 Document = dict[str, object]
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+"""Made once: the library makes one for each call that wants other separators than its own."""
 OPS = frozenset(("stream", "consumer", "restored", "remove", "settle", "server", "remove_server"))
 """All that an entry may be."""
 
@@ -41,7 +43,7 @@ class MetaServer:
 
 
 def _entry(op: str, **values: object) -> bytes:
-    return json.dumps({"op": op, **values}, separators=(",", ":")).encode()
+    return _ENCODER.encode({"op": op, **values}).encode()
 
 
 class AssetEntry(bytes):
