@@ -130,9 +130,9 @@ def consumer_info(
 
 
 def _is_untouched(consumer: Consumer, state: ConsumerState) -> bool:
-    """Whether nothing was ever acknowledged: replicated consumers tell no place in the stream
-    until then, whatever they start with."""
-    return state.acks_needed and not state.floor_seq and not consumer.epoch
+    """Whether nothing was ever acknowledged, or delivered where that is all: replicated consumers
+    tell no place in the stream until then, whatever they start with."""
+    return not state.floor_seq and not consumer.epoch
 
 
 def served_response(
