@@ -264,8 +264,6 @@ class MonitorSystem:
             return None
         if not isinstance(varz, dict) or not isinstance(data, dict):
             return None
-        if not isinstance(varz, dict) or not isinstance(data, dict):
-            return None
         server = _server_of(varz)
         return SystemReply(server, data, None, rtt_ns, {"server": encode(server), "data": data})
 

@@ -1,7 +1,7 @@
 """Dead letters under all faults: what is given up is stored elsewhere, once."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -36,7 +36,7 @@ def _sends_what_is_not_committed(patch: Patch) -> None:
 
     def early(
         self: LetterBox, committed: dict[int, Death], dead: dict[int, Death], now_ns: int
-    ) -> Iterator[int]:
+    ) -> Sequence[int]:
         return due(self, dead, dead, now_ns)
 
     patch.setattr(LetterBox, "_due", early)
