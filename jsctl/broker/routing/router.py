@@ -304,6 +304,8 @@ class Router:
         return plans if may_differ and all(map(SOLE, plans)) else None
 
     def _publish_items(self, account: Namespace, items: Sequence[Item]) -> None:
+        if any([item[0].startswith(_JETSTREAM) for item in items]):
+            items = [item for item in items if not is_request(item[0])]
         plans = account.sublist.match_many([item[0] for item in items])
         start, count = 0, len(items)
         while start < count:
@@ -311,7 +313,7 @@ class Router:
             stop = start + 1
             while stop < count and plans[stop] is plan:
                 stop += 1
-            if not (plan.empty or is_request(items[start][0])):
+            if not plan.empty:
                 self.delivery.many(account, plan, items[start:stop])
             start = stop
 
