@@ -99,7 +99,7 @@ class Edge:
         self._monitor = Monitor(options.monitoring, self._ask)
         self._dialer = RouteDialer(self._connections, options.cluster)
         self._relief = MemoryRelief(self._loop.call_later)
-        self._refused = Refused(log)
+        self._refused = TurnedAway(log)
         self._tasks: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._lame = False
@@ -409,7 +409,7 @@ class Edge:
                     await connection.finished()
 
 
-class Refused:
+class TurnedAway:
     """Tells the log now and then how many connections were turned away, as they would have been
     too many files."""
 
