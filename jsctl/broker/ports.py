@@ -36,10 +36,9 @@ class File(Protocol):
 class Disk(Protocol):
     """A directory tree. Paths are relative to its root, `/`-separated."""
 
-    @property
-    def is_crowded(self) -> bool:
-        """Whether the file that was opened last is one of the last that this process may have
-        open: whoever keeps some that he does not need is to close them."""
+    def is_crowded(self, kept: int) -> bool:
+        """Whether somebody who keeps so many files open is to close some that he does not need:
+        they are many of those that this process may have, or hardly any are left."""
 
     def open(self, path: str, *, create: bool = False) -> File:
         """Open for reading and writing. Raises DiskError when missing and not `create`."""

@@ -87,7 +87,7 @@ class Machine:
         self.log = DurableLog()
         self.decay = decay = Decay()
         self.disk = disk = MachineDisk(random.Random(self.world.random.randrange(1 << 60)))
-        disk.is_crowded = self.number % 3 == 1
+        disk.crowded = self.number % 3 == 1
         disk.when_refused = lambda path: note_refused(disk, decay, path)
 
     @property

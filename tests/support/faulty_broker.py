@@ -31,9 +31,8 @@ class FaultyDisk:
     disk: Disk
     trigger: Path
 
-    @property
-    def is_crowded(self) -> bool:
-        return self.disk.is_crowded
+    def is_crowded(self, kept: int) -> bool:
+        return self.disk.is_crowded(kept)
 
     def free_bytes(self) -> int:
         if self.trigger.exists():

@@ -125,8 +125,11 @@ class SimDisk:
         self._directories = {""}
         self._durable_directories = {""}
         self.directory_syncs = 0
-        self.is_crowded = False
+        self.crowded = False
         """There are always too many files open."""
+
+    def is_crowded(self, kept: int) -> bool:
+        return self.crowded
 
     def copy(self) -> "SimDisk":
         """A disk of its own with the same bytes, names and chance; nothing is open on it."""
@@ -135,7 +138,7 @@ class SimDisk:
         other.syncs, other.directory_syncs = self.syncs, self.directory_syncs
         other.fail_syncs, other.power_fails_in = self.fail_syncs, self.power_fails_in
         other.unreadable = list(self.unreadable)
-        other.is_crowded = self.is_crowded
+        other.crowded = self.crowded
         other._used, other._numbers = self._used, self._numbers
         inodes = {
             one.number: Inode(

@@ -21,6 +21,7 @@ from jsctl.broker.errors import DiskError, DiskFull, NotAFile, SyncFailed
 from jsctl.broker.pieces import Piece
 
 _VECTORS_MAX = 512
+_KEPT_PART = 4
 _ZEROS = bytes(1 << 20)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _OTHERS = (errno.EISDIR, errno.ELOOP, errno.ENXIO)
@@ -182,9 +183,10 @@ class RealDisk:
     """A directory of the file system. `lock` keeps a second process out."""
 
     def __init__(self, root: str | Path, crowded_from: int = sys.maxsize) -> None:
-        """From the file descriptor `crowded_from` on there are too many files."""
-        self.is_crowded = False
+        """From the file descriptor `crowded_from` on there are too many files; who keeps some open
+        may have a part of them, as connections have numbers behind those."""
         self._crowded_from = crowded_from
+        self._newest = 0
         self._root = self.root = Path(root)
         self._text = f"{self._root}/"
         self._lock: int | None = None
@@ -226,8 +228,11 @@ class RealDisk:
                 raise
             self.set_aside(path)
             fd = _open_file(full, os.O_CREAT)
-        self.is_crowded = fd >= self._crowded_from
+        self._newest = fd
         return RealFile(fd, full, self._held)
+
+    def is_crowded(self, kept: int) -> bool:
+        return self._newest >= self._crowded_from or kept > self._crowded_from // _KEPT_PART
 
     def exists(self, path: str) -> bool:
         return os.path.exists(self._text + path)  # noqa: PTH110 (asked for each file at a start)

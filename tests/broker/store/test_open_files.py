@@ -21,7 +21,7 @@ def append(store: MessageStore, seq: int) -> None:
 
 def crowded_disk() -> SimDisk:
     disk = SimDisk(random.Random(1))
-    disk.is_crowded = True
+    disk.crowded = True
     return disk
 
 

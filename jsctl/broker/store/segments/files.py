@@ -356,7 +356,7 @@ class SegmentFiles:
     def _opened(self, segment: Segment) -> None:
         """A segment has a real file: see that there are not too many."""
         self.options.open_files.opened(segment, self)
-        if self.disk.is_crowded:
+        if self.disk.is_crowded(len(self.options.open_files)):
             self.options.open_files.relieve(segment)
 
     def close_file(self, segment: Segment) -> None:
