@@ -22,6 +22,7 @@ from jsctl.broker.pieces import Piece
 
 _VECTORS_MAX = 512
 _KEPT_PART = 4
+"""Files that somebody keeps open are to be no more than this part of all."""
 _ZEROS = bytes(1 << 20)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _OTHERS = (errno.EISDIR, errno.ELOOP, errno.ENXIO)
@@ -187,6 +188,7 @@ class RealDisk:
         may have a part of them, as connections have numbers behind those."""
         self._crowded_from = crowded_from
         self._newest = 0
+        """The descriptor of the file that was opened last."""
         self._root = self.root = Path(root)
         self._text = f"{self._root}/"
         self._lock: int | None = None

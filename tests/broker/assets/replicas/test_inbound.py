@@ -16,20 +16,6 @@ from tests.support.node_play import NodePlay, PlayClient
 from tests.support.stream_requests import stream
 
 
-@pytest.fixture
-def play() -> NodePlay:
-    """A server with an origin O."""
-    made = NodePlay()
-    create(made.connect("a"), "O", subjects=["o.>"])
-    return made
-
-
-@pytest.fixture
-def client(play: NodePlay) -> PlayClient:
-    """Somebody who asks."""
-    return play.connect("a")
-
-
 def create(client: PlayClient, name: str, **more: Any) -> None:
     """A stream that has no subjects unless it is told some."""
     answer = client.ask(f"$JS.API.STREAM.CREATE.{name}", **config(name, **more))

@@ -6,18 +6,9 @@ from tests.broker.assets.replicas.test_inbound import config, create, held, publ
 from tests.support.node_play import NodePlay, PlayClient
 
 
-@pytest.fixture
-def play() -> NodePlay:
-    """A server with an origin O."""
-    made = NodePlay()
-    create(made.connect("a"), "O", subjects=["o.>"])
-    return made
-
-
-@pytest.fixture
-def client(play: NodePlay) -> PlayClient:
-    """Somebody who asks."""
-    return play.connect("a")
+def retain(client: PlayClient, retention: str) -> None:
+    """The origin keeps messages by another rule."""
+    client.ask("$JS.API.STREAM.UPDATE.O", **config("O", subjects=["o.>"], retention=retention))
 
 
 @pytest.mark.parametrize("kind", ["mirror", "source"])
@@ -29,8 +20,7 @@ def test_an_origin_that_begins_to_let_go_of_what_was_consumed(
     create(client, "S", **declared)
     publish(client, "o.1")
     play.run(1)
-    more = {"subjects": ["o.>"], "retention": "interest"}
-    client.ask("$JS.API.STREAM.UPDATE.O", **config("O", **more))
+    retain(client, "interest")
     for _ in range(12):
         publish(client, "o.2")
         play.run(1)
@@ -46,8 +36,7 @@ def test_an_origin_keeps_nothing_for_long_for_who_does_not_ask_again(
     create(client, "S", sources=[{"name": "O"}])
     publish(client, "o.1")
     play.run(1)
-    more = {"subjects": ["o.>"], "retention": "interest"}
-    client.ask("$JS.API.STREAM.UPDATE.O", **config("O", **more))
+    retain(client, "interest")
     client.ask("$JS.API.STREAM.DELETE.S")
     publish(client, "o.2")
     play.run(1)
@@ -63,8 +52,7 @@ def test_an_origin_that_keeps_all_again_lets_go_of_nothing(
     publish(client, "o.1")
     play.run(1)
     for retention in ("interest", "limits"):
-        more = {"subjects": ["o.>"], "retention": retention}
-        client.ask("$JS.API.STREAM.UPDATE.O", **config("O", **more))
+        retain(client, retention)
         publish(client, "o.2")
         play.run(1)
     play.run(40)

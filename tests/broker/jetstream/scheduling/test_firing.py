@@ -72,6 +72,14 @@ def header(rig: AdmissionRig, seq: int, name: str) -> str:
     return (blocks.get(found.headers, name.encode()) or b"").decode()
 
 
+def begin_schedules(rig: AdmissionRig) -> None:
+    """The stream begins to have schedules; those that it holds are not known yet."""
+    config = replace(rig.stream.config, allow_msg_schedules=True)
+    rig.leader.configured(1, config)
+    rig.waiting.append((encode_config(1, dumps(config)), Acks()))
+    rig.settle()
+
+
 def test_once(rig: AdmissionRig) -> None:
     assert plan(rig, "s.a", once(rig, 5))["seq"] == 1
     assert rig.leader.next_due_ns() == rig.now + 5 * SECOND
@@ -309,10 +317,7 @@ def test_schedules_that_were_stored_before_are_found() -> None:
     rig.propose(made)
     rig.settle()
     assert fire(rig, 60) == 0
-    config = replace(rig.stream.config, allow_msg_schedules=True)
-    rig.leader.configured(1, config)
-    rig.waiting.append((encode_config(1, dumps(config)), Acks()))
-    rig.settle()
+    begin_schedules(rig)
     assert rig.leader.next_due_ns() is not None
     for _ in range(12):
         fire(rig)
@@ -339,10 +344,7 @@ def test_looking_for_schedules_costs_nothing_where_no_message_is() -> None:
     made, _, _ = rig.leader.admit_sourced("", arrived, rig.now)
     rig.propose(made)
     rig.settle()
-    config = replace(rig.stream.config, allow_msg_schedules=True)
-    rig.leader.configured(1, config)
-    rig.waiting.append((encode_config(1, dumps(config)), Acks()))
-    rig.settle()
+    begin_schedules(rig)
     assert fire(rig) == 1 and rig.stream.schedules is not None
     assert not rig.stream.schedules.scan and len(rig.stream.schedules) == 3
 

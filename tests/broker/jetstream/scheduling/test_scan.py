@@ -1,16 +1,11 @@
 """Schedules that were stored where nobody looked at them: they are sought a little at a time."""
 
-from dataclasses import replace
-
 import pytest
 
-from jsctl.api.codec import dumps
 from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream.scheduling.firing import ROUND_BYTES_AIMED
-from jsctl.broker.jetstream.streams.entries import encode_config
-from jsctl.broker.jetstream.streams.pub_acks import Acks
 from jsctl.broker.store.record import Record
-from tests.broker.jetstream.scheduling.test_firing import fire, held, once
+from tests.broker.jetstream.scheduling.test_firing import begin_schedules, fire, held, once
 from tests.support.admission_rig import AdmissionRig
 
 SIZE = 1 << 20
@@ -28,10 +23,7 @@ def begun() -> AdmissionRig:
         assert error is None
         rig.propose(made)
         rig.settle()
-    config = replace(rig.stream.config, allow_msg_schedules=True)
-    rig.leader.configured(1, config)
-    rig.waiting.append((encode_config(1, dumps(config)), Acks()))
-    rig.settle()
+    begin_schedules(rig)
     return rig
 
 
