@@ -129,16 +129,17 @@ class Checker:
             machine.lost.append(before)
         for name, known in before.groups.items():
             found = after.groups.get(name)
-            if name in machine.dropping and (found is None or found.last == 0):
+            if name in machine.interrupted.dropped and (found is None or found.last == 0):
                 continue
-            missing = _missing(name, known, found, after)
+            replaced = machine.interrupted.replaced.get(name, known.last + 1)
+            missing = _missing(name, known, found, after, replaced)
             if missing and not machine.decay.log:
                 raise Violation(f"{machine.name} {missing}")
             if missing:
                 machine.decay.doubtful.add(name)
                 machine.decay.lacking.setdefault(name, known)
         for name, known in list(machine.decay.lacking.items()):
-            if not _missing(name, known, after.groups.get(name), after):
+            if not _missing(name, known, after.groups.get(name), after, known.last + 1):
                 del machine.decay.lacking[name]
                 machine.decay.doubtful.discard(name)
         machine.decay.log = False
@@ -469,14 +470,16 @@ class Checker:
                 raise Violation(f"{who} acknowledged {seq} of {name}, durable on {sorted(held)}")
 
 
-def _missing(name: str, known: DurableGroup, found: DurableGroup | None, after: DurableLog) -> str:
-    """What of a group's log is not there any more; empty when all of it is."""
+def _missing(
+    name: str, known: DurableGroup, found: DurableGroup | None, after: DurableLog, replaced: int
+) -> str:
+    """What of a group's log before some index is not there any more; empty when all of it is."""
     if found is None:
         return f"lost its log of {name}" if known.entries or known.term else ""
     if found.term < known.term:
         return f"forgot a term of {name}"
     for index, term in known.entries.items():
-        if not after.holds(name, index, term):
+        if index < replaced and not after.holds(name, index, term):
             return f"lost entry {index} of {name}"
     return ""
 

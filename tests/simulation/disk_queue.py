@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from jsctl.broker.errors import DiskError, DiskFull
 from jsctl.broker.turn import BriefBatch, DiskBatch
-from tests.simulation.disks import dropped_by
+from tests.simulation.disks import Interrupted
 from tests.simulation.world import MS
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class DiskQueue:
             disk.power_fails_in = syncs
         else:
             disk.killed_in = syncs
-        self._machine.dropping = dropped_by(self._batches[0])
+        self._machine.interrupted = Interrupted.of(self._batches[0])
         # A sync that fails is told to a process that lives. Else what was lost would look written
         # to the next one, until the power goes: damage that nobody can know of.
         failing, disk.fail_syncs = disk.fail_syncs, 0

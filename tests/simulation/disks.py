@@ -140,12 +140,28 @@ class DurableGroup:
         return index <= self.base or self.entries.get(index) == term
 
 
-def dropped_by(batch: DiskBatch) -> set[str]:
-    """Groups that a batch removes."""
-    if not isinstance(batch, WalBatch):
-        return set()
-    records = fmt.decode_records(b"".join(batch.parts), 0, batch.count)
-    return {record.group.decode() for record in records if record.kind == fmt.DROP}
+@dataclass(frozen=True)
+class Interrupted:
+    """What a batch would have removed or replaced that was being written when a process ended:
+    some of it may be written."""
+
+    dropped: frozenset[str] = frozenset()
+    replaced: dict[str, int] = field(default_factory=dict)
+    """Group -> the first index that it writes: what was safe from there on may be gone."""
+
+    @staticmethod
+    def of(batch: DiskBatch) -> "Interrupted":
+        """What this one says."""
+        if not isinstance(batch, WalBatch):
+            return Interrupted()
+        dropped, replaced = set(), dict[str, int]()
+        for record in fmt.decode_records(b"".join(batch.parts), 0, batch.count):
+            name = record.group.decode()
+            if record.kind == fmt.DROP:
+                dropped.add(name)
+            elif record.kind in (fmt.ENTRY, fmt.TRUNCATE, fmt.BASE):
+                replaced[name] = min(record.log_index, replaced.get(name, record.log_index))
+        return Interrupted(frozenset(dropped), replaced)
 
 
 class DurableLog:

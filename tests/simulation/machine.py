@@ -15,7 +15,7 @@ from jsctl.broker.store.identity import INCARNATION_BYTES
 from jsctl.broker.turn import Accepted, ConnKind, Dial, LinkDial, TurnInputs, TurnOutputs
 from tests.simulation.chat import Room
 from tests.simulation.disk_queue import DiskQueue
-from tests.simulation.disks import DurableGroup, DurableLog, MachineDisk
+from tests.simulation.disks import DurableGroup, DurableLog, Interrupted, MachineDisk
 from tests.simulation.port import Hub, Port, Publish
 from tests.simulation.rot import Decay, note_refused
 from tests.simulation.settings import GATEWAY_PORT, LEAF_PORT, ROUTE_PORT, Settings
@@ -77,8 +77,8 @@ class Machine:
         """What disks held that were lost since."""
         self.memory: dict[str, DurableGroup] = {}
         """What the running process holds of groups that live in memory."""
-        self.dropping: set[str] = set()
-        """Groups whose removal was being written when the last process ended."""
+        self.interrupted = Interrupted()
+        """What was being written when the last process ended."""
         self._new_disk()
 
     def _new_disk(self) -> None:
@@ -131,7 +131,7 @@ class Machine:
         process, self.process = self.process, None
         if process is None:
             return
-        self.dropping = set()
+        self.interrupted = Interrupted()
         for name, group in self.memory.items():
             self.log.dropped.setdefault(name, []).append(group)
         self.memory = {}
