@@ -10,7 +10,7 @@ import pytest
 from xdist.remote import Producer
 
 from tests.support.alone import taking_part
-from tests.support.peers import try_again
+from tests.support.peers import forget_attempts, try_again
 from tests.support.quick import choose_profile, is_left_out, is_quick, refuse_programs
 from tests.support.sharing import Sharing
 
@@ -104,9 +104,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> object:
 def pytest_runtest_protocol(
     item: pytest.Item, nextitem: pytest.Item | None
 ) -> Generator[None, object, object]:
-    """A test that measures time has the machine for itself."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        return (yield)
-    shared = Path(item.config.option.basetemp).parent  # Of all workers of this run
-    with taking_part(shared, alone=item.get_closest_marker("alone") is not None):
-        return (yield)
+    """A test that measures time has the machine for itself; one that was tried again leaves nothing
+    behind."""
+    try:
+        if "PYTEST_XDIST_WORKER" not in os.environ:
+            return (yield)
+        shared = Path(item.config.option.basetemp).parent  # Of all workers of this run
+        with taking_part(shared, alone=item.get_closest_marker("alone") is not None):
+            return (yield)
+    finally:
+        if getattr(item, "execution_count", 1) > 1:
+            forget_attempts()

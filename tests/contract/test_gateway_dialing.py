@@ -98,9 +98,14 @@ async def test_who_leaves_in_peace_is_replaced(kinds: tuple[str, str]) -> None:
         linked(other, "A", inbound=2)
         first.signal(signal.SIGUSR2)
         wait_for(lambda: not first.running, "it has left")
+        identity = page(second, "/varz")["server_id"]
+
+        def replaced() -> bool:
+            there = (gatewayz(other, "")["outbound_gateways"] or {}).get("A")
+            return there is not None and there["connection"]["name"] == identity
+
+        wait_for(replaced, "b1 sends to a2")
         linked(other, "A")
-        name = gatewayz(other, "")["outbound_gateways"]["A"]["connection"]["name"]
-        assert name == page(second, "/varz")["server_id"]
         async with AsyncExitStack() as clients:
             here, far = await connected(clients, second), await connected(clients, other)
             heard, back = await listen(far, "x"), await listen(here, "y")
