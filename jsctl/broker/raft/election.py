@@ -11,6 +11,7 @@ from jsctl.broker.raft.quorum import Verdict, quorum_size, tally
 from jsctl.broker.raft.state import RaftState
 from jsctl.broker.raft.types import (
     RESCUED,
+    RESCUED_TERMS,
     Entry,
     EntryKind,
     Members,
@@ -187,7 +188,9 @@ def rescue(state: RaftState, quorum: int) -> str:
 
 def ask_votes(state: RaftState, *, transfer: bool = False, fresh_term: Term = 0) -> None:
     """Stand for election; `fresh_term` for starting the group over in that term."""
-    state.enter_term(max(state.term + 1, fresh_term))
+    # Invariant: no two leaders in one term; each of some may be rescued alone.
+    step = RESCUED_TERMS + state.jitter(RESCUED_TERMS) if state.lowered else 1
+    state.enter_term(max(state.term + step, fresh_term))
     state.vote = state.me
     state.role = Role.CANDIDATE
     state.leader = None

@@ -21,6 +21,9 @@ Term: TypeAlias = int
 
 RESCUED = b"rescued"
 """Content of the empty entry with which a leader begins that less than a majority elected."""
+RESCUED_TERMS = 1 << 32
+"""At least so much further than the last one is a term in which less than a majority elects. Those
+that are away may have elected others in the terms between, and are to follow when they are back."""
 
 
 class EntryKind(IntEnum):

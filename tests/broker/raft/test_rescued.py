@@ -115,6 +115,28 @@ def test_a_group_of_one_is_its_own_majority() -> None:
     assert all(entry.data != RESCUED for entry in raft.log.entries if entry.kind is EntryKind.EMPTY)
 
 
+@pytest.mark.parametrize("elections", [1, 2, 1000])
+def test_no_election_of_the_others_reaches_the_term_of_the_rescued(elections: int) -> None:
+    """Two entries with one index and one term are taken for the same, and a later term wins."""
+    raft = node(ABC, [1, 1], term=1)
+    raft.rescue(1)
+    settle(raft)
+    theirs = 1 + elections
+    away = applied([1, 1, theirs, theirs], 4)
+    away.step([Heartbeat("b", "c", theirs, 4, 0, 1, quiet=False, last_index=4)])
+    away.step([Append("b", "a", raft.term, 2, 1, 0, raft.log.slice(3, raft.last_index))])
+    assert away.superseded
+
+
+def test_two_that_are_rescued_alone_lead_in_terms_of_their_own() -> None:
+    terms = set()
+    for share in (0, 1):
+        raft = Raft("a", members=ABC, term=1, entries=data(1, 1), jitter=share.__rmul__)
+        assert raft.rescue(1) == ""
+        terms.add(raft.term)
+    assert len(terms) == 2
+
+
 def test_what_the_state_has_applied_was_committed() -> None:
     raft = applied([1, 1, 1, 1], 3)
     assert raft.commit == 3
