@@ -105,7 +105,7 @@ def consumer_info(
         state = leader.state
         pending = leader.delivery.num_pending
         waiting = 0 if leader.pull is None else leader.pull.prune()
-        bound = leader.push is not None and leader.push.look(now)
+        bound = leader.push is not None and leader.push.wanted()
     floor = state.floor_stream
     if group is not None and group.replicas and _is_untouched(consumer, state):
         floor = 0

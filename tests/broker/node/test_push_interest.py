@@ -45,3 +45,21 @@ def test_an_updated_deliver_subject_is_followed() -> None:
     assert [payload for _, _, payload in listener.messages] == [b"1"]
     assert client.ask("$JS.API.CONSUMER.DELETE.S.C")["success"]
     listener.subscribe("to.*")
+
+
+def test_who_is_asked_about_in_the_same_turn_is_served() -> None:
+    """An operator's look at a consumer takes nothing away from what its leader is to notice."""
+    play = NodePlay()
+    client, listener, admin = play.connect("a"), play.connect("a"), play.connect("sys")
+    client.ask("$JS.API.STREAM.CREATE.S", **stream(replicas=1))
+    config = consumer("C", deliver_subject="to.here", ack_policy="none")
+    assert "error" not in client.ask("$JS.API.CONSUMER.CREATE.S.C", **config)
+    client.publish("s.x", b"1")
+    admin.subscribe("answer")
+    wanted = b'{"accounts":true,"streams":true,"consumer":true}'
+    ask = b"PUB $SYS.REQ.SERVER.PING.JSZ answer %d\r\n%s\r\n" % (len(wanted), wanted)
+    play.turn(chunks=[(listener.conn, b"SUB to.here 9\r\n"), (admin.conn, ask)])
+    (shown,) = admin.heard("answer")
+    (account,) = shown["data"]["account_details"]
+    assert account["stream_detail"][0]["consumer_detail"][0]["push_bound"]
+    assert [payload for _, _, payload in listener.messages] == [b"1"]
