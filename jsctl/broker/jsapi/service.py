@@ -137,12 +137,13 @@ class ApiService:
 
     def _route(self, held: HeldRequest, *, waited: bool) -> None:
         request = held.request
-        group = self._placing.place(request)
-        if group is None or (held.again and not self.forwarded.waits(request)):
+        target = self._placing.target(request)
+        if target is None or (held.again and not self.forwarded.waits(request)):
             return
-        if self._placing.target(request) is Decider.EVERY_SERVER:
+        if target is Decider.EVERY_SERVER:
             self._tell_all(held)
             return
+        group = self._placing.group_of(target, request)
         leader = self.engine.cluster.leader_of(group)
         mine = self.engine.groups.by_name.get(group)
         if mine is not None and mine.leading:
@@ -307,9 +308,13 @@ class ApiService:
         if isinstance(unit, StreamReplica) and unit.leading is not None:
             # Who published without an acknowledgement, and flushed, is to see that counted.
             unit.leading.admit()
+        settled = group.name != META_GROUP
+        if self.engine.groups.is_current(group, settled=settled):
+            self._decide(held)
+            return
         token = self._next_token = self._next_token + 1
         self._reading[token] = held
-        self.engine.groups.read(group, token, settled=group.name != META_GROUP)
+        self.engine.groups.read(group, token, settled=settled)
 
     def go_on(self) -> bool:
         """Answer what waited for groups that have come so far; whether there was anything."""

@@ -114,7 +114,8 @@ def become_leader(state: RaftState) -> None:
     state.transferee = None
     state.active_tick = state.heartbeat_due = state.quorum_due = state.now
     state.sync_progress()
-    state.append([first_entry(state, anew)])
+    first = first_entry(state, anew)
+    state.append([first], None if anew else state.members)
     uncommitted = state.log.slice(state.log.commit + 1, state.log.last_index)
     state.pending_bytes = sum(len(entry.data) for entry in uncommitted)
     state.verified = state.log.last_index

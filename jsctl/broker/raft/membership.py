@@ -32,13 +32,14 @@ class Membership:
         """Index of the entry (or base) that holds the active set."""
         return self.history[-1][0]
 
-    def append(self, entries: Sequence[Entry]) -> bool:
-        """Take the sets in new entries; True when the active one changed."""
+    def append(self, entries: Sequence[Entry], members: Members | None = None) -> bool:
+        """Take the sets in new entries, read from each but where `members` says it; True when the
+        active one changed."""
         changed = False
         for entry in entries:
             if entry.kind == EntryKind.CONFIG:
                 assert entry.index > self.active_index, "config entries out of order"
-                self.active = decode_members(entry.data)
+                self.active = members or decode_members(entry.data)
                 self.history.append((entry.index, self.active))
                 changed = True
         return changed

@@ -179,13 +179,14 @@ class RaftState:
 
     # -- the log and what is written of it ---------------------------------------------------
 
-    def append(self, entries: Sequence[Entry]) -> None:
-        """Add entries at the end of the log and to what is to be written."""
+    def append(self, entries: Sequence[Entry], members: Members | None = None) -> None:
+        """Add entries at the end of the log and to what is to be written. `members`: what the one
+        with a set has, where that is known."""
         self.log.append(entries)
         self.out.append.extend(entries)
         self.dirty = True
         if any(entry.kind == EntryKind.CONFIG for entry in entries) and self.membership.append(
-            entries
+            entries, members
         ):
             self.members_changed()
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Protocol
 
-from jsctl.broker.raft import codec
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.ready import Ready
 from jsctl.broker.raft.types import EntryKind, Index, Message, PeerId, Role
@@ -128,6 +127,17 @@ class Groups:
             group.waiting[last] = waiter
         self.schedule.wake(group)
         return index
+
+    def is_current(self, group: RaftGroup, *, settled: bool = False) -> bool:
+        """Whether a read at this leader is answered without asking: it is the only member, so that
+        nobody else can have committed anything, and all is applied that would be waited for."""
+        raft = group.raft
+        if not group.leading or raft.members.voters != (raft.me,):
+            return False
+        log = raft.log
+        return raft.role is Role.LEADER and raft.applied >= (
+            log.last_index if settled else log.commit
+        )
 
     def read(self, group: RaftGroup, token: int, *, settled: bool = False) -> None:
         """Ask whether a read at this leader is current; `reads` gets the answer.
@@ -283,7 +293,7 @@ class Groups:
             if entry.kind is EntryKind.DATA:
                 result = unit.apply(entry.index, entry.data)
             elif entry.kind is EntryKind.CONFIG:
-                group.members = codec.decode_members(entry.data)
+                group.members = group.raft.membership.at(entry.index)
             group.applied_term = entry.term
             if waiting:
                 waiter = waiting.pop(entry.index, None)

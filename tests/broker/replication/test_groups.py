@@ -258,6 +258,21 @@ def test_a_settled_read_waits_for_what_was_in_the_log() -> None:
     assert [(token, good) for _, token, good in rig.groups.reads.answers] == [(1, True), (2, True)]
 
 
+def test_the_only_member_need_not_ask_whether_it_is_current() -> None:
+    rig = Rig()
+    group = rig.add("S")
+    rig.settle()
+    assert rig.groups.is_current(group, settled=True)
+    assert not rig.groups.is_current(rig.add("T", ABC))
+    rig.groups.propose(group, [b"x"], None)
+    assert rig.groups.is_current(group)
+    assert not rig.groups.is_current(group, settled=True)
+    rig.settle()
+    assert rig.groups.is_current(group, settled=True)
+    rig.groups.remove(group)
+    assert not rig.groups.is_current(group)
+
+
 def awake(rig: Rig) -> bool:
     """Whether any group wants ticks."""
     return bool(rig.groups.schedule.awake)
