@@ -115,14 +115,17 @@ def _load(path: str) -> "LoadedConfig":
 
 
 def test_config(parsed: Parsed) -> int:
-    """`-t`: say whether the file is sound, warnings counted as errors."""
+    """`-t`: say whether a server starts with this file and these flags; warnings count as errors."""
     path = parsed.text("config")
     if not path:
         raise ConfigError("no configuration file to test", remedy="add -c FILE")
     loaded = _load(path)
     if loaded.strict_errors:
         raise ConfigErrors(list(loaded.strict_errors))
-    options = loaded.options
+    options = override(loaded.options, parsed)
+    errors = check(options)
+    if errors:
+        raise ConfigErrors(errors)
     from jsctl.broker.node.node import try_out  # loaded late: version and help need none of it
 
     try_out(options, secrets.randbelow)

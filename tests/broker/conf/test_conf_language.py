@@ -221,3 +221,30 @@ def test_the_digest_is_that_of_nats_server(text: str, tmp_path: Path) -> None:
     command = [find_real_server(), "-t", "-c", str(path)]
     theirs = subprocess.run(command, capture_output=True, text=True, check=False).stderr
     assert digest(parse(text, "x.conf", {})) in theirs
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("max_payload: 1MB, max_pending: 1KB", "max_payload"),
+        ("jetstream: enabled, cluster { name: c, port: -1 }", "server_name"),
+        ('cluster { name: c, port: -1, routes: ["tls://127.0.0.1:6222"] }', "tls://"),
+    ],
+)
+def test_a_file_with_which_a_server_does_not_start_is_not_valid(
+    text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from jsctl.broker.app import main
+
+    path = tmp_path / "x.conf"
+    path.write_text(text)
+    assert main(["-t", "-c", str(path)]) == 1
+    assert words in capsys.readouterr().err
+
+
+def test_flags_count_when_a_file_is_tested(tmp_path: Path) -> None:
+    from jsctl.broker.app import main
+
+    path = tmp_path / "x.conf"
+    path.write_text("jetstream: enabled, cluster { name: c, port: -1 }")
+    assert main(["-t", "-c", str(path), "--name", "n1"]) == 0
