@@ -115,7 +115,7 @@ def _load(path: str) -> "LoadedConfig":
 
 
 def test_config(parsed: Parsed) -> int:
-    """`-t`: say whether a server starts with this file and these flags; warnings count as errors."""
+    """`-t`: whether a server starts with this file and these flags; warnings count as errors."""
     path = parsed.text("config")
     if not path:
         raise ConfigError("no configuration file to test", remedy="add -c FILE")
