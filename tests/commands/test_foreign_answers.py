@@ -53,3 +53,26 @@ async def test_an_answer_of_another_shape_is_an_error(
     await client.close()
     last = err.decode().splitlines()[-1]
     assert (process.returncode, last.startswith(f"jsctl: error: {told}")) == (1, True), err.decode()
+
+
+async def test_a_check_of_an_answer_of_another_shape_is_critical(
+    jsctl_broker: BrokerFactory,
+) -> None:
+    """1 would be a warning for Nagios; an exporter has more checks to tell of."""
+    broker = jsctl_broker()
+
+    async def answer(message: Msg) -> None:
+        await message.respond(json.dumps({**STREAM, "state": {"messages": "x"}}).encode())
+
+    client = await nats.connect(broker.url)
+    await client.subscribe("FAKE.>", cb=answer)
+    await client.flush()
+    words = ("server", "check", "stream", "--stream", "S")
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "jsctl", "-s", broker.url, *PREFIX, *words),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    out, _ = await process.communicate()
+    await client.close()
+    told = f"CRITICAL S Crit:Check failed: {UNREADABLE}string"
+    assert (process.returncode, out.decode()[: len(told)]) == (2, told)
