@@ -2,8 +2,9 @@
 
 Theory of operation: the first use of a class compiles its fields into two tables. `encode`
 walks the table in declared order; `decode` walks the *document*, so the cost follows what is
-there. A null in a document leaves the zero value, as in Go. `strict` decoding refuses what the
-real server refuses, in its words; otherwise unknown keys are kept in the field declared by
+there. A null in a document leaves the zero value, as in Go, and a value of another kind than that
+of its field is refused. `strict` decoding refuses what the real server refuses, in its words;
+otherwise words of newer servers pass, and unknown keys are kept in the field declared by
 `fields.unknown()`, or dropped where there is none.
 """
 
@@ -223,10 +224,10 @@ def _decode(cls: type[T], document: object, strict: bool) -> T:
 
 
 def _read(slot: _Slot, item: object, key: str, strict: bool) -> object:
-    if not strict:
-        return item if slot.decode is None else slot.decode(item)
     try:
-        return slot.check(item)
+        if strict:
+            return slot.check(item)
+        return item if slot.decode is None else slot.decode(item)
     except Mismatch as mismatch:
         mismatch.path.append(key)
         raise
@@ -369,27 +370,42 @@ def _encode_mapping(inner: Convert | None, items: dict[str, object]) -> dict[str
 def _decoder(kind: object) -> Convert | None:
     origin = get_origin(kind)
     if origin is tuple:
-        inner = _decoder(_item_of(kind))
-        return tuple if inner is None else partial(_decode_items, inner)
+        zero = _zero_of(_item_of(kind))
+        return partial(_decode_items, _decoder(_item_of(kind)), zero, _go_type(kind))
     if origin is dict:
-        inner = _decoder(_item_of(kind))
-        return dict if inner is None else partial(_decode_mapping, inner)
+        return partial(_decode_mapping, _decoder(_item_of(kind)), _zero_of(_item_of(kind)))
     if kind is bytes:
         return b64decode
     if isinstance(kind, type) and issubclass(kind, Enum):
-        known = {member.value: member for member in kind}
-        return partial(_decode_word, kind, known)
+        return partial(_decode_word, kind, {member.value: member for member in kind})
     if is_dataclass(kind):
         return partial(_decode_struct, kind, False)
-    return None
+    if _mark(kind) == "time":
+        return _decode_time
+    return None if kind is object or kind is Any else _checker(kind)
 
 
-def _decode_items(inner: Convert, items: list[object]) -> tuple[object, ...]:
-    return tuple([inner(item) for item in items])
+def _decode_items(
+    inner: Convert | None, zero: Callable[[], object], wanted: str, items: object
+) -> tuple[object, ...]:
+    if not isinstance(items, list | tuple):
+        raise Mismatch(checks.kind_of(items), wanted)
+    return tuple(items if inner is None else [zero() if i is None else inner(i) for i in items])
 
 
-def _decode_mapping(inner: Convert, items: dict[str, object]) -> dict[str, object]:
-    return {key: inner(item) for key, item in items.items()}
+def _decode_mapping(
+    inner: Convert | None, zero: Callable[[], object], items: object
+) -> dict[str, object]:
+    if not isinstance(items, dict):
+        raise Mismatch(checks.kind_of(items), "map[string]string")
+    if inner is None:
+        return dict(items)
+    return {key: zero() if item is None else inner(item) for key, item in items.items()}
+
+
+def _decode_time(value: object) -> str:
+    """Empty, too, as where nobody knows it."""
+    return "" if value == "" else checks.check_time(value)
 
 
 def _decode_struct(cls: Any, strict: bool, document: object) -> object:
@@ -398,8 +414,10 @@ def _decode_struct(cls: Any, strict: bool, document: object) -> object:
 
 def _decode_word(kind: type[Enum], known: dict[object, Enum], value: object) -> Enum:
     """A word of a newer server is kept as it is, so that printing loses nothing."""
-    member = known.get(value)
+    member = known.get(value) if isinstance(value, str) else None
     if member is None:
+        if not isinstance(value, str):
+            raise Mismatch(checks.kind_of(value), "string")
         member = object.__new__(kind)
         member._name_ = str(value)
         member._value_ = value

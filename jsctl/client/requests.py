@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError, decode, dumps
-from jsctl.api.errors import ApiError
+from jsctl.api.errors import ApiError, ApiErrorBody
 from jsctl.api.subjects import API_PREFIX, api_subject, domain_prefix
 from jsctl.client.addresses import shown_urls
 from jsctl.client.connection import Log
@@ -73,9 +73,9 @@ class Requester:
             raise JsctlError(f"the answer to {subject} is not an object")
         problem = document.get("error")
         if isinstance(problem, dict):
-            code, err_code = int(problem.get("code", 0)), int(problem.get("err_code", 0))
-            description = str(problem.get("description", ""))
-            raise Refused(code, err_code, description, asset(operation, names, err_code))
+            told = decode(ApiErrorBody, problem)
+            about = asset(operation, names, told.err_code)
+            raise Refused(told.code, told.err_code, told.description, about)
         return document
 
     async def call(

@@ -1,9 +1,10 @@
 """Answers that are not documents of the API: stored publishes, and messages got directly."""
 
-import json
 from typing import TYPE_CHECKING
 
-from jsctl.api.errors import ApiError
+from jsctl.api import jsontext
+from jsctl.api.codec import DecodeError, decode
+from jsctl.api.errors import ApiError, ApiErrorBody
 from jsctl.api.stream import RawStreamMsg
 from jsctl.client.headers import Headers, block_of, pairs_of, status_of
 from jsctl.errors import JsctlError
@@ -21,18 +22,13 @@ _OWN = (
 def stored_answer(answer: bytes) -> dict[str, object]:
     """JetStream's answer to a publish. Raises ApiError, and JsctlError for what is none."""
     try:
-        document = json.loads(answer)
-    except ValueError:
-        document = None
-    if not isinstance(document, dict):
-        raise JsctlError("the answer is not one of JetStream")
-    problem = document.get("error")
-    if isinstance(problem, dict):
-        raise ApiError(
-            int(problem.get("code", 0)),
-            int(problem.get("err_code", 0)),
-            str(problem.get("description", "")),
-        )
+        document = jsontext.parse_object(answer)
+        problem = document.get("error")
+        refusal = decode(ApiErrorBody, problem) if isinstance(problem, dict) else None
+    except DecodeError:
+        raise JsctlError("the answer is not one of JetStream") from None
+    if refusal is not None:
+        raise ApiError.of(refusal)
     return document
 
 

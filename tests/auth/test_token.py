@@ -109,10 +109,16 @@ def test_what_is_no_jwt_is_told(change: object, told: str) -> None:
         ({"nats": {"type": "other", "version": 2}}, "claim failed V1 signature verification"),
         ({"nats": []}, "not an object"),
         ({"nats": {"type": "operator", "version": "x"}}, "is not a number"),
-        ({"iat": "x", "nats": {"type": "operator", "version": 2}}, "unexpected shape of iat"),
+        (
+            {"iat": "x", "nats": {"type": "operator", "version": 2}},
+            "string into Go struct field Head.iat",
+        ),
         ({"nats": {"type": "account", "version": 2, "signing_keys": [5]}}, "of signing_keys"),
-        ({"nats": {"type": "account", "version": 2, "signing_keys": [{"key": {}}]}}, "of key"),
-        ({"nats": {"type": "operator", "version": 2, "signing_keys": 5}}, "unexpected shape"),
+        (
+            {"nats": {"type": "account", "version": 2, "signing_keys": [{"key": {}}]}},
+            "field UserScope.key",
+        ),
+        ({"nats": {"type": "operator", "version": 2, "signing_keys": 5}}, "Operator.signing_keys"),
         ({"nats": {"type": "user", "version": 2}}, "unable to validate expected prefixes"),
     ],
 )

@@ -9,11 +9,12 @@ import hashlib
 import json
 import time
 from base64 import b64decode, urlsafe_b64encode
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from jsctl.api import jsontext
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.errors import ApiError
 from jsctl.api.fields import ZERO_TIME
@@ -36,6 +37,7 @@ IN_FLIGHT_BYTES_MAX = 8 * 1024 * 1024
 STREAM_NOT_FOUND, NO_MESSAGE = 10059, 10037
 LINKS_MAX = 8
 """Links that lead to links further than this lead in a circle."""
+COUNT_MAX = (1 << 64) - 1
 _DIGEST = "SHA-256="
 
 
@@ -86,10 +88,17 @@ class ObjectInfo:
         return found
 
 
+def _count(value: object) -> int:
+    """Raises TypeError for what is no number of 64 bits."""
+    if not isinstance(value, int) or not 0 <= value <= COUNT_MAX:
+        raise TypeError(value)
+    return value
+
+
 def _info(data: bytes, modified: str) -> ObjectInfo:
     """A stored document; raises JsctlError for what is none."""
     try:
-        found = json.loads(data)
+        found: Mapping[str, Any] = jsontext.parse_object(data)
         return ObjectInfo(
             name=str(found["name"]),
             bucket=str(found["bucket"]),
@@ -100,8 +109,8 @@ def _info(data: bytes, modified: str) -> ObjectInfo:
             },
             metadata={key: str(value) for key, value in (found.get("metadata") or {}).items()},
             options=dict(found.get("options") or {}),
-            size=int(found.get("size", 0)),
-            chunks=int(found.get("chunks", 0)),
+            size=_count(found.get("size", 0)),
+            chunks=_count(found.get("chunks", 0)),
             digest=str(found.get("digest", "")),
             deleted=found.get("deleted") is True,
             modified=modified,

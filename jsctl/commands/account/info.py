@@ -1,6 +1,5 @@
 """`account info`: who the connection is and what its account has."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING
 from jsctl.api.account import AccountInfo
 from jsctl.api.codec import decode, encode
 from jsctl.api.errors import ApiError
+from jsctl.api.jsontext import parse_object
 from jsctl.api.monitoring.accountz import UserInfo
 from jsctl.api.subjects import USER_INFO
 from jsctl.client.facts import ConnectionFacts, connection_facts
@@ -50,7 +50,7 @@ async def _user(client: "NatsClient", call: Call) -> UserInfo:
     """Who the server says we are; nothing known when it does not answer."""
     requests = Requester(client, replace(call.settings, timeout_ns=USER_INFO_NS))
     try:
-        document = json.loads(await requests.exchange(USER_INFO.decode(), b""))
+        document = parse_object(await requests.exchange(USER_INFO.decode(), b""))
     except JsctlError:
         return UserInfo()
     return decode(UserInfo, document.get("data") or {})

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from jsctl.api.fields import ZERO_TIME
+from jsctl.api.jsontext import parse
 from jsctl.api.times import format_time
 from jsctl.commands.audit import rules, server_rules
 from jsctl.commands.audit.catalog import CHECKS, Check
@@ -20,6 +21,7 @@ from jsctl.commands.audit.examples import (
     CannotTell,
     Examples,
     at,
+    number,
     objects,
     text,
 )
@@ -29,6 +31,7 @@ from jsctl.errors import Conflict, NotFound, UsageError
 from jsctl.files import write_whole
 from jsctl.render.details import Details
 from jsctl.render.humanize import moment
+from jsctl.render.table import readable, safe
 
 REPORT_TYPE = "io.nats.audit.v1.analysis"
 _FACTS = (
@@ -138,10 +141,10 @@ def _told(check: Check, outcome: str, found: Examples, error: str) -> Document:
 
 def _loaded(path: str) -> Document:
     try:
-        report = json.loads(Path(path).read_bytes())
+        report = parse(Path(path).read_bytes())
     except OSError as error:
         raise NotFound(f"open {path}: {(error.strerror or '').lower()}") from None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise UsageError(f"{path} is no report: it is not JSON") from None
     if not isinstance(report, dict) or report.get("type") != REPORT_TYPE:
         raise UsageError(f'unexpected analysis type "{text(report, "type")}"')
@@ -154,22 +157,23 @@ def _show(call: Call, report: Document, path: str, limit: int) -> None:
     elif call.output.form in ("csv", "tsv", "names"):
         call.output.json(_rows(report, limit))
     elif call.flag("markdown") or call.output.asked:
-        call.output.print(_markdown(report, limit))
+        call.output.print(readable(_markdown(report, limit)))
     else:
         _show_lines(call, report, path, limit)
 
 
 def _show_lines(call: Call, report: Document, path: str, limit: int) -> None:
     facts = at(report, "metadata")
-    captured = moment(text(facts, "capture_timestamp") or ZERO_TIME)
-    call.output.print(f'NATS Audit Report "{path}" captured at {captured}\n')
+    captured = _captured(text(facts, "capture_timestamp") or ZERO_TIME)
+    call.output.print(f'NATS Audit Report "{path}" captured at {safe(captured)}\n')
     for result in objects(report, "checks"):
         outcome, check = text(result, "outcome_string"), at(result, "check")
-        call.output.print(f"[{outcome}] [{text(check, 'code')}] {text(check, 'description')}")
+        about = f"[{outcome}] [{text(check, 'code')}] {text(check, 'description')}"
+        call.output.print(safe(about))
         if error := text(result, "examples", "error"):
-            call.output.print(f"Error: {error}")
+            call.output.print(safe(f"Error: {error}"))
         if examples := _limited(result, limit):
-            call.output.print("".join(f" - {example}\n" for example in examples))
+            call.output.print("".join(f" - {safe(example)}\n" for example in examples))
     call.output.print()
     screen = Details("Report Summary")
     screen.section("Archive Information")
@@ -178,11 +182,20 @@ def _show_lines(call: Call, report: Document, path: str, limit: int) -> None:
     screen.row("Creator", text(facts, "version"))
     screen.row("User", text(facts, "user_name"))
     screen.section("Summary of Checks")
-    outcomes = at(report, "outcomes")
-    counts = outcomes if isinstance(outcomes, dict) else {}
+    told = at(report, "outcomes")
+    outcomes = told if isinstance(told, dict) else {}
+    counts = {one: int(number(outcomes, one)) for one in outcomes}
     for outcome in sorted(counts, key=lambda one: (counts[one], one)):
         screen.row(outcome, counts[outcome])
     call.output.details(screen)
+
+
+def _captured(told: str) -> str:
+    """As it stands where it is no time: who wrote the archive says what he likes."""
+    try:
+        return moment(told)
+    except ValueError:
+        return told
 
 
 def _rows(report: Document, limit: int) -> list[dict[str, object]]:
@@ -253,7 +266,8 @@ def _markdown_result(result: Document, limit: int) -> list[str]:
     if examples:
         lines += ["|#|Example|", "|-|-------|"]
         shown = enumerate(examples[: limit or None], start=1)
-        lines += [f"|{count}|{example.replace('|', chr(92) + '|')}|" for count, example in shown]
+        cells = ((count, safe(one).replace("|", "\\|")) for count, one in shown)
+        lines += [f"|{count}|{cell}|" for count, cell in cells]
         lines.append("")
     return lines
 
@@ -261,6 +275,6 @@ def _markdown_result(result: Document, limit: int) -> list[str]:
 def _rfc822(moment_text: str) -> str:
     try:
         when = datetime.fromisoformat(moment_text).astimezone(UTC)
-    except ValueError:
+    except (ValueError, OverflowError):  # the latter of a day before the first year
         when = datetime(1, 1, 1, tzinfo=UTC)
     return when.strftime("%d %b %y %H:%M %z")

@@ -9,6 +9,7 @@ from jsctl.dataclass import dataclass
 PASS, WARN, FAIL, SKIP = "PASS", "WARN", "FAIL", "SKIP"
 OUTCOMES = (PASS, WARN, FAIL, SKIP)
 """By the numbers that reports of `nats` have for them."""
+NUMBER_MAX = 1 << 64
 
 
 class CannotTell(Exception):
@@ -45,9 +46,9 @@ def at(document: object, *keys: str) -> object:
 
 
 def number(document: object, *keys: str) -> float:
-    """A number; 0 where there is none."""
+    """A number; 0 where there is none that a server could mean."""
     found = at(document, *keys)
-    return found if isinstance(found, int | float) else 0
+    return found if isinstance(found, int | float) and abs(found) <= NUMBER_MAX else 0
 
 
 def text(document: object, *keys: str) -> str:

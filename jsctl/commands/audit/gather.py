@@ -88,7 +88,7 @@ async def _gathered(call: Call, client: "NatsClient", target: Path) -> "_Gatheri
             "version": f"jsctl {__version__}",
         }
         archive.add(metadata, {"special": METADATA})
-        archive.add_bytes(run.captured, "log", {"special": LOG})
+        archive.add_bytes(bytes(run.captured), "log", {"special": LOG})
         archive.finish()
     except OSError as error:
         archive.discard()
@@ -108,7 +108,7 @@ class _Gathering:
         self.accounts: dict[str, int] = {}
         self.cpu_ns = call.duration("cpu-profile-duration")
         self.system_account = ""
-        self.captured = b""
+        self.captured = bytearray()
         self.count = 0
 
     def tell(self, line: str, *, error: bool = False) -> None:

@@ -4,11 +4,11 @@ Each takes a connection that is already made; its time begins when the others be
 """
 
 import asyncio
-import json
 import os
 from collections.abc import Awaitable, Callable
 from time import perf_counter_ns
 
+from jsctl.api import jsontext
 from jsctl.client.raw import Frame, RawConnection, frame_of
 from jsctl.commands.bench.job import TRY_AGAIN_S, Job
 from jsctl.errors import JsctlError, Unreachable
@@ -94,8 +94,10 @@ def check_stored(data: bytes) -> None:
     if b'"error"' not in data and b'"seq"' in data:
         return
     try:
-        problem = json.loads(data).get("error") or {}
-    except (ValueError, AttributeError):
+        problem = jsontext.parse_object(data).get("error")
+    except ValueError:
+        problem = None
+    if not isinstance(problem, dict):
         problem = {}
     text = str(problem.get("description", "the answer is not one of JetStream"))
     raise JsctlError(f"publishing: {text} ({problem.get('err_code', 0)})")
@@ -240,6 +242,11 @@ async def stream_fast_publisher(connection: RawConnection, job: Job) -> Sample:
     return _sample(job, started, latencies)
 
 
+def _count(value: object) -> int:
+    """Nothing where none is told."""
+    return value if isinstance(value, int) else 0
+
+
 class _Flow:
     """A fast batch (NATS ADR 50): what may be sent before the stream has answered."""
 
@@ -292,14 +299,14 @@ class _Flow:
         if frame.status == NO_RESPONDERS:
             raise Unreachable("fast batch publishing: nats: no response from stream")
         try:
-            document = json.loads(frame.payload)
+            document = jsontext.parse_object(frame.payload)
         except ValueError:
             document = {}
-        kind = document.get("type") if isinstance(document, dict) else None
+        kind = document.get("type")
         if kind == "ack":
             self._answers += 1
-            self._acked = int(document.get("seq", 0)) or self._acked
-            self._flow = int(document.get("msgs", 0)) or self._flow
+            self._acked = _count(document.get("seq")) or self._acked
+            self._flow = _count(document.get("msgs")) or self._flow
         elif kind == "gap":
             raise JsctlError("fast batch publishing: the stream has missed messages")
         else:

@@ -3,11 +3,12 @@
 Source: NATS ADR 49.
 """
 
-import json
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
+from jsctl.api import jsontext
 from jsctl.api.errors import ApiError
 from jsctl.client.manager import Manager
 from jsctl.client.stored import header_of
@@ -85,7 +86,7 @@ async def _counter(call: Call, missing: str) -> Counter:
 
 def _value(data: bytes, subject: str) -> int:
     try:
-        return _number(str(json.loads(data)["val"]))
+        return _number(str(jsontext.parse_object(data)["val"]))
     except (ValueError, KeyError, TypeError):
         raise JsctlError(f"failed to parse counter value for subject {subject}") from None
 
@@ -99,7 +100,7 @@ def _number(text: str) -> int:
 
 def _sources(text: str) -> dict[str, dict[str, str]]:
     try:
-        found = json.loads(text or "{}")
+        found: dict[str, Any] = jsontext.parse_object(text or "{}")
         return {str(key): {str(k): str(v) for k, v in one.items()} for key, one in found.items()}
     except (ValueError, AttributeError):
         raise JsctlError("failed to parse sources: the header is not what it should be") from None

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from jsctl.cli import main
+from jsctl.commands.audit.examples import replicas
 from jsctl.commands.toolkit.archives.files import MANIFEST, BadName, Reader, Writer, path_of
 from jsctl.errors import JsctlError, UsageError
 from tests.commands.conftest import Result
@@ -262,6 +263,104 @@ def test_damaged_archives_are_refused(tmp_path: Path) -> None:
             archive.writestr(MANIFEST, manifest)
         with pytest.raises(UsageError):
             Reader(path)
+
+
+@pytest.mark.parametrize("flag", [0x1, None], ids=["with a password", "packed in a way of its own"])
+def test_archives_that_cannot_be_unpacked_are_refused(tmp_path: Path, flag: int | None) -> None:
+    path = write(tmp_path / "x.zip", [])
+    content = bytearray(path.read_bytes())
+    for mark, flags, method in ((b"PK\x03\x04", 6, 8), (b"PK\x01\x02", 8, 10)):
+        at = -1
+        while (at := content.find(mark, at + 1)) >= 0:
+            content[at + (flags if flag else method)] = flag or 97
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match="failed to decode file"):
+        Reader(path)
+
+
+ODD_NUMBERS = ("1e999", "NaN", "1" + "0" * 400, "1e300", '"\\ud800"')
+
+
+@pytest.mark.parametrize("odd", ODD_NUMBERS)
+def test_numbers_and_texts_that_no_server_tells_end_in_no_traceback(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], odd: str
+) -> None:
+    where = {"server": "n1", "cluster": "C"}
+    stream = {"account": "A", "stream": "S", **where, "artifact_type": "stream_info"}
+    of_a_server = [
+        "ha_assets",
+        "memory",
+        "status_code",
+        "mem",
+        "cpu",
+        "cores",
+        "slow_consumers",
+        "status",
+    ]
+    data: dict[str, object] = {key: "ODD" for key in of_a_server}
+    data["config"] = {"max_memory": "ODD"}
+    kinds = ("jetstream_info", "variables", "health")
+    documents: list[tuple[dict[str, str], object]] = [
+        ({**where, "artifact_type": kind}, {"data": data}) for kind in kinds
+    ]
+    state = {"messages": "ODD", "last_seq": "ODD", "num_subjects": "ODD"}
+    documents.append((stream, {"state": state, "config": {"max_msgs": "ODD"}}))
+    source, path = write(tmp_path / "a.zip", documents), tmp_path / "odd.zip"
+    with zipfile.ZipFile(source) as before, zipfile.ZipFile(path, "w") as after:
+        for name in before.namelist():
+            after.writestr(name, before.read(name).replace(b'"ODD"', odd.encode()))
+    assert main(["audit", "analyze", str(path)]) in (0, 1)
+    report = tmp_path / "report"
+    outcomes = {"PASS": "x", "FAIL": 1, "WARN": [], "SKIP": 1}
+    metadata = {"capture_timestamp": "0001-01-01T00:00:00+23:00", "user_name": "ODD"}
+    for told in (metadata, {"capture_timestamp": "today"}):
+        document = {"type": "io.nats.audit.v1.analysis", "outcomes": outcomes, "metadata": told}
+        report.write_text(json.dumps(document).replace('"ODD"', odd))
+        for form in ((), ("--markdown",), ("-o", "json"), ("-o", "csv")):
+            assert main(["audit", "analyze", "--load", str(report), *form]) in (0, 1)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_what_servers_say_moves_no_cursor(tmp_path: Path, cli: Run) -> None:
+    where = {"server": "n1", "cluster": "C", "artifact_type": "health"}
+    path = write(tmp_path / "e.zip", [(where, {"data": {"status": "bad\x1b[2J\n|"}})])
+    for words in ((), ("--markdown",)):
+        out = cli("audit", "analyze", str(path), *words).out
+        assert ("\x1b" in out, "bad\\x1b[2J\\n" in out) == (False, True)
+
+
+def test_many_streams_are_looked_up_one_by_one(tmp_path: Path) -> None:
+    """Rules ask for each stream and each of its servers: not by a look at all files each time."""
+    looked = 0
+
+    class Counted(dict[str, str]):
+        def items(self):  # type: ignore[no-untyped-def] # counts
+            nonlocal looked
+            looked += 1
+            return super().items()
+
+    streams = 300
+    reader = Reader(
+        write(
+            tmp_path / "m.zip",
+            [
+                (
+                    {
+                        **{"account": "A", "cluster": "C", "artifact_type": "stream_info"},
+                        "stream": f"S{at}",
+                        "server": server,
+                    },
+                    {"name": f"S{at}"},
+                )
+                for at in range(streams)
+                for server in SERVERS
+            ],
+        )
+    )
+    reader._tags = {path: Counted(tags) for path, tags in reader._tags.items()}
+    found = list(replicas(reader))
+    assert [len(told) for _, _, told in found] == [len(SERVERS)] * streams
+    assert looked < 20 * streams
 
 
 def test_an_archive_for_a_device_takes_no_place(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from tests.support.dialogues import Step, talked
 from tests.support.nats_tool import NATS, needed
 
 Run = Callable[..., Result]
+LOCAL_HEADER_BYTES, LZMA_VERSION_BYTES = 30, 4
+"""Of a ZIP archive: before a name, and before what LZMA was told."""
 FORM = """
 name: demo
 description: |
@@ -141,6 +143,16 @@ MORE: Mapping[str, Mapping[str, str]] = {
 """What hostile archives have besides the files of a sound one."""
 
 
+def damaged() -> bytes:
+    """Packed with LZMA, with options that nothing can be unpacked with."""
+    out = BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("a", "x" * 100)
+    made = bytearray(out.getvalue())
+    made[LOCAL_HEADER_BYTES + len("a") + LZMA_VERSION_BYTES] = 0xFF
+    return bytes(made)
+
+
 @pytest.fixture(scope="module")
 def hostile() -> Callable[[str], bytes]:
     """Archives by what is wrong with them, each packed once, when a test wants it."""
@@ -150,7 +162,10 @@ def hostile() -> Callable[[str], bytes]:
             return packed({**FILES, **MORE[what]})
         if what == "bomb":
             return packed({**FILES, "scaffold/bomb": "0" * 200_000_000})
-        return {"cut off": packed(FILES)[:-30], "text": b"text", "nothing": b""}[what]
+        found = {"cut off": packed(FILES)[:-30], "text": b"text", "nothing": b""}
+        found["name that is no text"] = packed({"\xe4": "x"}).replace(b"\xc3\xa4", b"\xc3\xc3")
+        found["damaged"] = damaged()
+        return found[what]
 
     return cache(pack)
 
@@ -294,6 +309,8 @@ def test_what_a_hostile_bundle_wants_is_refused(
         ("cut off", "not a valid zip file"),
         ("text", "not a valid zip file"),
         ("nothing", "not a valid zip file"),
+        ("name that is no text", "not a valid zip file"),
+        ("damaged", "not a valid zip file"),
     ],
 )
 @pytest.mark.parametrize("over", ["file", "web"])
@@ -313,6 +330,17 @@ def test_hostile_archives_are_refused(
     done = cli(*shlex.split(f"server generate {tmp_path}/in/made --source {source} --defaults"))
     assert (done.code, told in done.err) == (1, True), done.err
     assert list((tmp_path / "in").iterdir()) == []
+
+
+def test_half_characters_are_none_as_with_go(cli: Run, tmp_path: Path) -> None:
+    text = '{{ printf "%c" 55296 }}{{ printf "%c" 56448 }}{{ fromJson "\\"\\\\ud800\\"" }}'
+    text += '{{ fromJson "[\\"\\\\ud83d\\\\ude00\\"]" | first }}'
+    bundle = {"bundle.yaml": f"description: x\npost_scaffold: '{text}'\n", "scaffold/x": text}
+    source = laid(tmp_path / "bundle", bundle)
+    done = cli(*shlex.split(f"server generate {tmp_path}/made --source {source} --defaults"))
+    assert (done.code, "\ufffd\ufffd\ufffd\U0001f600" in done.out) == (0, True), done.err
+    made = (tmp_path / "made" / "x").read_text(encoding="utf-8")
+    assert made == "\ufffd\ufffd\ufffd\U0001f600"
 
 
 @pytest.mark.parametrize("source", ["file:///etc/passwd", "ftp://h/x", "fs:///operator", "://"])

@@ -13,6 +13,7 @@ from jsctl.commands.auth.selecting import Auth, account_of
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, Unreachable
 from jsctl.files import write_whole
+from jsctl.render.table import safe
 
 UPDATE = "$SYS.REQ.ACCOUNT.{subject}.CLAIMS.UPDATE"
 LOOKUP = "$SYS.REQ.ACCOUNT.{subject}.CLAIMS.LOOKUP"
@@ -41,9 +42,10 @@ async def push(call: Call) -> None:
 
 def _told(call: Call, reply: SystemReply) -> str:
     paint = call.output.theme.paint
+    name = safe(reply.server.name)
     if reply.error is None:
-        return f"{paint('✓', 'green')} Update completed on {reply.server.name}"
-    return f"{paint('X', 'red')} Update failed on {reply.server.name}: {reply.error.description}"
+        return f"{paint('✓', 'green')} Update completed on {name}"
+    return f"{paint('X', 'red')} Update failed on {name}: {safe(reply.error.description)}"
 
 
 def _summed_up(call: Call, replies: list[SystemReply], expected: int) -> None:

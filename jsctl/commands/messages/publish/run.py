@@ -1,15 +1,14 @@
 """Runs `jsctl publish`."""
 
 import asyncio
-import json
 import random
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from jsctl.api.errors import ApiError
 from jsctl.api.times import SECOND_NS
 from jsctl.client.requests import Requester
+from jsctl.client.stored import stored_answer
 from jsctl.commands.messages.publish.schedules import schedule_headers
 from jsctl.commands.toolkit.content.bodies import (
     HeaderPairs,
@@ -20,7 +19,7 @@ from jsctl.commands.toolkit.content.bodies import (
 )
 from jsctl.commands.toolkit.content.templates import fill, unique_id
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import JsctlError, Unreachable, UsageError
+from jsctl.errors import Unreachable, UsageError
 from jsctl.render.humanize import counted
 
 if TYPE_CHECKING:
@@ -160,18 +159,7 @@ async def stored(
     except Unreachable as error:
         hints = (f"no stream listens on {subject}",)
         raise Unreachable(str(error), hints=hints) from None
-    try:
-        document = json.loads(answer)
-    except ValueError:
-        raise JsctlError("the answer is not one of JetStream") from None
-    problem = document.get("error")
-    if isinstance(problem, dict):
-        raise ApiError(
-            int(problem.get("code", 0)),
-            int(problem.get("err_code", 0)),
-            str(problem.get("description", "")),
-        )
-    return dict(document)
+    return stored_answer(answer)
 
 
 def stored_text(document: dict[str, object]) -> str:

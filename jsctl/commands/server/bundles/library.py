@@ -8,6 +8,7 @@ import base64
 import hashlib
 import json
 import math
+import re
 import secrets
 import string
 import uuid
@@ -23,6 +24,7 @@ ITEMS_MAX = 100_000
 PAIRS_MAX = 10_000_000
 _PRINTING = ("print", "printf", "println", "html", "js", "urlquery")
 _TEXT, _ANY = "string", "any"
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 def _whole(value: object) -> int:
@@ -223,8 +225,11 @@ def _as_json(value: object, indent: int | None = None) -> str:
 
 
 def _from_json(text: str) -> object:
+    """Half characters are none, as with Go: they cannot be written down."""
     try:
-        return json.loads(text)
+        found = json.loads(text)
+        written = json.dumps(found, ensure_ascii=False)
+        return json.loads(_HALF.sub("\ufffd", written)) if _HALF.search(written) else found
     except (ValueError, RecursionError):
         return None
 

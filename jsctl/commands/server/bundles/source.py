@@ -1,6 +1,7 @@
 """A bundle as it is read: from a directory, a ZIP archive, or such an archive behind a URL."""
 
 import json
+import lzma
 import stat
 import time
 import zipfile
@@ -21,6 +22,8 @@ DOCUMENT_MAX = 256 * 1024
 FETCH_S = 60
 SILENCE_S = 15
 _TRUE = ("true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y")
+
+_DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 
 Reader = Callable[[str], Mapping[str, bytes]]
 """All files at or below a name, by their names; a folder's name ends with a slash."""
@@ -189,7 +192,7 @@ def _unpacked(content: bytes) -> Reader:
                     found[name] = file.read(left + 1)
                 left -= len(found[name])
                 _bounded(0, BYTES_MAX - left)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+    except (*_DAMAGED, EOFError, NotImplementedError, ValueError) as error:
         raise UsageError(f"zip: not a valid zip file: {error}") from None
     except RuntimeError:  # of one with a password
         raise UsageError("zip: encrypted archives are not read") from None

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jsctl.api.errors import ApiError
+from jsctl.api.strict import DecodeError
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.files import save
 from jsctl.errors import JsctlError
@@ -45,6 +46,8 @@ async def carried_out(call: Call, result: CheckResult, body: Body) -> None:
         pass
     except (ApiError, JsctlError) as error:
         result.critical(f"Check failed: {error}")
+    except DecodeError as error:
+        result.critical(f"Check failed: the server's answer cannot be read: {error}")
 
 
 def _format(call: Call) -> str:

@@ -1,11 +1,11 @@
 """`server watch api requests`: which requests JetStream gets, and from which account."""
 
-import json
 import re
 from collections import deque
 from time import time_ns
 from typing import TYPE_CHECKING
 
+from jsctl.api import jsontext
 from jsctl.api.subjects import parse_api
 from jsctl.api.times import format_duration
 from jsctl.commands.toolkit.invocation.call import Call
@@ -57,7 +57,7 @@ class _Counted:
     @staticmethod
     def _account(text: str) -> str:
         try:
-            found = json.loads(text) if text else {}
+            found = jsontext.parse(text) if text else {}
         except ValueError:
             return ""
         return str(found.get("acc", "")) if isinstance(found, dict) else ""

@@ -1,10 +1,10 @@
 """`server watch servers`, `jetstream` and `accounts`: what servers tell of themselves."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from time import time_ns
 from typing import TYPE_CHECKING, TypeVar
 
+from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError, decode
 from jsctl.api.monitoring.accountz import AccountStat
 from jsctl.api.monitoring.statsz import ServerStatsMsg
@@ -56,7 +56,7 @@ class _Heard:
             self.refused = True
             return
         try:
-            found = decode(ServerStatsMsg, json.loads(message.data))
+            found = decode(ServerStatsMsg, jsontext.parse(message.data))
         except (ValueError, DecodeError):
             return
         self.servers[found.server.id] = ServerActivity(found.server.name, found.statsz)
@@ -65,7 +65,7 @@ class _Heard:
     async def account(self, message: "Msg") -> None:
         """Connections of an account on a server."""
         try:
-            document = json.loads(message.data)
+            document = jsontext.parse_object(message.data)
             server = decode(ServerInfo, document.pop("server", {}))
             found = decode(AccountStat, document)
         except (ValueError, DecodeError, AttributeError):

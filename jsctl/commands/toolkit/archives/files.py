@@ -4,14 +4,17 @@
 """
 
 import json
+import lzma
 import os
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TypeAlias
 
+from jsctl.api.jsontext import parse_object
+from jsctl.api.strict import DecodeError
 from jsctl.errors import JsctlError, UsageError
 from jsctl.files import SECRET_MODE, draft_of, file_at
 
@@ -23,6 +26,8 @@ LOG = "audit_gather_log"
 UNCLUSTERED = "unclustered"
 DOCUMENT_BYTES_MAX = 256 * 1024 * 1024
 """One answer of a server is at most 64 MiB; an archive that says more is not ours."""
+_DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError)
+"""RuntimeError is of what is encrypted, or packed in a way that is not known here."""
 
 
 class BadName(ValueError):
@@ -112,12 +117,13 @@ class Reader:
         except OSError as error:
             why = (error.strerror or str(error)).lower()
             raise UsageError(f"failed to open archive: open {path}: {why}") from None
-        except zipfile.BadZipFile:
+        except (zipfile.BadZipFile, NotImplementedError, ValueError):
             raise UsageError(f"failed to open archive: {path} is not a valid zip file") from None
         names = set(self._zip.namelist())
         if MANIFEST not in names:
             raise UsageError("failed to open archive: manifest file not found in archive")
         self._tags = _tags_of(self._document(MANIFEST))
+        self._tagged = _by_tag(self._tags)
         for name in self._tags:
             if name not in names:
                 raise UsageError(
@@ -136,14 +142,8 @@ class Reader:
 
     def names(self, label: str, **within: str) -> list[str]:
         """The values of a tag among files that have these other tags, sorted."""
-        wanted = within.items()
-        return sorted(
-            {
-                tags[label]
-                for tags in self._tags.values()
-                if label in tags and wanted <= tags.items()
-            }
-        )
+        found = (self._tags[path] for path in self._paths(within))
+        return sorted({tags[label] for tags in found if label in tags})
 
     def servers(self) -> Iterator[tuple[str, str]]:
         """Each cluster with each of its servers."""
@@ -158,32 +158,37 @@ class Reader:
 
     def tagged(self, **tags: str) -> Iterator[tuple[Mapping[str, str], Document]]:
         """The same, each with all of its tags."""
-        for path in sorted(self._tags):
-            if path.endswith(".json") and tags.items() <= self._tags[path].items():
+        for path in self._paths(tags):
+            if path.endswith(".json"):
                 yield self._tags[path], self._document(path)
 
     def contents(self, **tags: str) -> Iterator[tuple[Mapping[str, str], bytes]]:
         """What is no document, with its tags. Raises UsageError for a broken one."""
-        for path in sorted(self._tags):
-            if not path.endswith(".json") and tags.items() <= self._tags[path].items():
+        for path in self._paths(tags):
+            if not path.endswith(".json"):
                 yield self._tags[path], self._content(path)
+
+    def _paths(self, tags: Mapping[str, str]) -> Sequence[str]:
+        """Files with all these tags, sorted. Only those of the rarest tag are looked at: who walks
+        through all streams asks for each of them."""
+        if not tags:
+            return list(self._tags)
+        rarest = min((self._tagged.get(tag, ()) for tag in tags.items()), key=len)
+        return [path for path in rarest if tags.items() <= self._tags[path].items()]
 
     def _content(self, path: str) -> bytes:
         try:
             if self._zip.getinfo(path).file_size > DOCUMENT_BYTES_MAX:
                 raise UsageError(f"{path} is larger than {DOCUMENT_BYTES_MAX} bytes")
             return self._zip.read(path)
-        except (zipfile.BadZipFile, zlib.error, OSError, EOFError) as error:
+        except (*_DAMAGED, OSError, EOFError) as error:
             raise UsageError(f"failed to decode file {path}: {error}") from None
 
     def _document(self, path: str) -> Document:
         try:
-            document = json.loads(self._content(path))
-        except (ValueError, RecursionError) as error:
+            return parse_object(self._content(path), bytes_max=DOCUMENT_BYTES_MAX)
+        except DecodeError as error:
             raise UsageError(f"failed to decode file {path}: {error}") from None
-        if not isinstance(document, dict):
-            raise UsageError(f"failed to decode file {path}: it is no object")
-        return document
 
 
 def _tags_of(manifest: Document) -> dict[str, dict[str, str]]:
@@ -192,4 +197,13 @@ def _tags_of(manifest: Document) -> dict[str, dict[str, str]]:
         if not isinstance(tags, list) or not all(isinstance(tag, dict) for tag in tags):
             raise UsageError("failed to open archive: the manifest cannot be read")
         found[path] = {str(tag.get("Name")): str(tag.get("Value")) for tag in tags}
+    return dict(sorted(found.items()))
+
+
+def _by_tag(tags_of: Mapping[str, Mapping[str, str]]) -> dict[tuple[str, str], list[str]]:
+    """The files that have each tag, in the order in which they are given."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for path, tags in tags_of.items():
+        for tag in tags.items():
+            found.setdefault(tag, []).append(path)
     return found

@@ -154,10 +154,14 @@ def _number(spec: _Spec, value: object) -> str:
     return spec.padded(sign + digits, zeros=spec.precision < 0)
 
 
+_HALVES = range(0xD800, 0xE000)
+"""Numbers of no characters: two of them are one in UTF-16."""
+
+
 def _character(spec: _Spec, value: object) -> str:
     assert isinstance(value, int)
     try:
-        sign = chr(value)
+        sign = "\ufffd" if value in _HALVES else chr(value)
     except (ValueError, OverflowError):
         sign = "\ufffd"
     if spec.verb == "U":
