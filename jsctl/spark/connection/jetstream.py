@@ -200,7 +200,7 @@ class JetStream:
 
         Times grow with sequences, so this halves the range: some twenty requests.
         """
-        low, high = info.state.first_seq, info.state.last_seq + 1
+        low, high = max(info.state.first_seq, 1), info.state.last_seq + 1
         while low < high:
             middle = (low + high) // 2
             message = self.message_from(info.config.name, middle)
