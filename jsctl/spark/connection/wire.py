@@ -229,8 +229,11 @@ class Wire:
 
     def _secure(self) -> None:
         made = tls_context(self.settings.connection)
+        name = self.address.tls_name or self.address.host
         try:
-            self._socket = made.wrap_socket(self._socket, server_hostname=self.address.host)
+            self._socket = made.wrap_socket(self._socket, server_hostname=name)
+        except (ssl.SSLEOFError, ssl.SSLZeroReturnError) as error:
+            raise Closed(f"{self.where} ended the TLS handshake") from error
         except ssl.SSLError as error:
             raise JsctlError(
                 f"{self.where}: TLS fails: {error.reason or error}",
@@ -273,17 +276,18 @@ def publication(subject: str, reply: str, headers: bytes, payload: bytes) -> byt
     )
 
 
-def open_wire(settings: Settings, known: tuple[str, ...] = ()) -> Wire:
+def open_wire(settings: Settings, known: tuple[Address, ...] = ()) -> Wire:
     """A connection to any of the servers, in random order; `known` are more addresses.
 
     Raises Unreachable that lists all failures, NotAllowed, UsageError.
     """
-    urls = list(dict.fromkeys([*settings.urls, *known]))
-    random.shuffle(urls)
+    given = list(map(address, settings.urls))
+    servers = list({(at.host, at.port): at for at in [*known, *given]}.values())
+    random.shuffle(servers)
     problems: list[str] = []
-    for url in urls:
+    for at in servers:
         try:
-            return Wire(settings, address(url))
+            return Wire(settings, at)
         except Closed as error:
             problems.append(str(error))
     raise Unreachable("; ".join(sorted(problems)), hints=("is the server up? see option servers",))
