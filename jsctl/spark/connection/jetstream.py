@@ -93,8 +93,14 @@ class JetStream:
                 self._known = tuple(discovered(str(url), self._wire.address) for url in urls)
         return self._wire
 
-    def connected_to(self, wire: Wire) -> bool:
-        """Whether a connection is the one in use."""
+    def unsubscribe(self, wire: Wire, sid: bytes) -> bool:
+        """Stop listening; whether the connection is still the one in use, and works."""
+        if self._wire is not wire:
+            return False
+        try:
+            wire.send(b"UNSUB %s\r\n" % sid)
+        except Closed:
+            self.drop()
         return self._wire is wire
 
     def drop(self) -> None:
