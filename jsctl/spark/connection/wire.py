@@ -12,6 +12,7 @@ import secrets
 import socket
 import ssl
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 from jsctl.errors import JsctlError, NotAllowed, Unreachable
@@ -19,6 +20,7 @@ from jsctl.settings import Settings
 from jsctl.spark.connection.login import Address, address, connect_fields, tls_context, wants_tls
 
 RECV_BYTES = 1 << 20
+GLANCE_S = 0.001
 _OPERATION = re.compile(
     rb"(H?MSG) (\S+) (\S+) (?:(\S+) )?(?:(\d+) )?(\d+)\r\n"
     rb"|(PING)\r\n|PONG\r\n|\+OK\r\n|-ERR ([^\r\n]*)\r\n|INFO [^\r\n]*\r\n"
@@ -142,6 +144,12 @@ class Wire:
                 self.fill(found.end() - self.at + size + 2, deadline)
                 continue
             return self._message(found)
+
+    def answer_pings(self) -> None:
+        """For who only sends: take all that is here, so that the server sees a live connection."""
+        with suppress(TimeoutError):
+            while True:
+                self.receive(time.monotonic() + GLANCE_S)
 
     def control(self) -> bool:
         """Take one complete line that is no message, such as a ping; whether there was one."""
