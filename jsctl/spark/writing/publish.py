@@ -31,7 +31,7 @@ Stored = Callable[[Iterable[str]], set[str]]
 
 
 class Publisher:
-    """Sends messages of one task. `positions` holds the last sequence per stream afterwards."""
+    """Sends messages of one task. `positions` holds the last new sequence per stream afterwards."""
 
     def __init__(self, js: JetStream, options: SinkOptions, stored: Stored) -> None:
         self._js = js
@@ -143,13 +143,14 @@ class Publisher:
 
     def _acknowledged(self, number: int, payload: bytes) -> None:
         found = _STORED.match(payload)
-        if found is None or b'"error"' in payload:
+        if found is None or b'"error":' in payload:
             self._refused(number, payload)
             return
         if self._pending.pop(number, None) is not None:
-            name, seq = found[1].decode(), int(found[2])
-            self.positions[name] = max(self.positions.get(name, 0), seq)
             self.written += 1
+            if b'"duplicate"' not in payload:  # its sequence may be from long ago
+                name, seq = found[1].decode(), int(found[2])
+                self.positions[name] = max(self.positions.get(name, 0), seq)
 
     def _refused(self, number: int, payload: bytes) -> None:
         message, stream = self._pending[number]
