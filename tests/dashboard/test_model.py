@@ -8,6 +8,7 @@ from jsctl.api.times import SECOND_NS, format_time
 from jsctl.dashboard.model.advisories import event_of
 from jsctl.dashboard.model.model import Model, Told
 from jsctl.dashboard.model.snapshot import Badge, Level, PeerState, Snapshot
+from jsctl.dashboard.once import document_of
 
 T0 = 1_800_000_000 * SECOND_NS
 Doc = dict[str, object]
@@ -420,3 +421,39 @@ def test_broken_replies_do_no_harm() -> None:
     model.read_event("$JS.EVENT.ADVISORY.X", {"type": 7}, T0)
     now = model.snapshot(T0)
     assert [one.name for one in now.streams] == ["S"]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [float("inf"), float("-inf"), float("nan"), 10**400, -(10**400)],
+    ids=["inf", "-inf", "nan", "huge", "-huge"],
+)
+def test_numbers_that_are_none_harm_nobody(odd: float) -> None:
+    """JSON knows them, and whoever may publish advisories may write them."""
+    model = Model()
+    told = statsz("n1", T0)
+    model.read_servers([Told(told.server, {**told.data, "cpu": odd, "mem": odd})], T0)
+    consumer = {"name": "C", "num_pending": odd, "delivered": {"consumer_seq": odd}}
+    stream = detail("S", cluster_of("n1"), consumer_detail=[consumer])
+    stream["state"] = {"messages": odd, "last_seq": odd, "bytes": odd}
+    stream["config"] = {"name": "S", "max_bytes": odd, "max_msgs": odd}
+    for number in (1, 2):
+        model.read_details([jsz("n1", T0 + number, stream)], None, T0 + number, whole=True)
+    kind = "io.nats.jetstream.advisory.v1.max_deliver"
+    assert model.read_event("$JS.EVENT", {"type": kind, "stream_seq": odd}, T0) is not None
+    assert model.snapshot(T0 + 3).stream("A/S") is not None
+
+
+def test_names_with_halves_of_characters_can_be_written_out() -> None:
+    model = Model()
+    model.read_servers([statsz("n\ud800", T0)], T0)
+    stream = detail("S", cluster_of("n1"))
+    stream["config"] = {"name": "S", "subjects": ["\udfff.>"]}
+    model.read_details([jsz("n1", T0, stream)], None, T0, whole=True)
+    document_of(model.snapshot(T0)).encode()
+
+
+def test_lists_with_streams_that_lack_their_names_are_read() -> None:
+    model = Model()
+    model.read_lists([{"name": "S", "config": None}, {}], [], (), T0)
+    assert {one.name for one in model.snapshot(T0).streams} == {"S", ""}

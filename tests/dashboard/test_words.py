@@ -100,3 +100,30 @@ def test_payloads_are_safe_in_every_form(data: bytes, form: str) -> None:
 def test_escape_codes_are_shown_as_pictures() -> None:
     assert clean("a\x1b[31mb") == "a␛[31mb"
     assert "␛[2J" in whole(StoredMessage(1, 0, "s", (), b"\x1b[2J"), "text", Ink()).plain
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b'{"id":12345678901234567890.5}', '{\n  "id": 12345678901234567890.5\n}'),
+        (b'{"a": 1e999, "a": 2}', '{\n  "a": 1e999,\n  "a": 2\n}'),
+        (b'[{}, [], "[,", {"b" :null}]', '[\n  {},\n  [],\n  "[,",\n  {\n    "b": null\n  }\n]'),
+        (b'["gr\\u00f6\\u00dfe", "\\ud800"]', '[\n  "größe",\n  "·"\n]'),
+        ("[1]".encode("utf-16"), "[\n  1\n]"),
+    ],
+)
+def test_json_is_laid_out_as_it_is(data: bytes, text: str) -> None:
+    """Nothing is rounded or left out, and nothing shown that cannot be written to a terminal."""
+    shown = whole(StoredMessage(1, 0, "s", (), data), "json", Ink()).plain
+    assert shown.partition("\n\n")[2] == text
+    shown.encode()
+
+
+def test_json_of_great_depth_is_no_longer_by_the_square_of_it() -> None:
+    depth = 900
+    message = StoredMessage(1, 0, "s", (), b"[" * depth + b"]" * depth)
+    assert len(whole(message, "auto", Ink()).plain) < 200 * depth
+
+
+def test_halves_of_characters_are_shown_as_a_dot() -> None:
+    assert clean("a\ud800b\udfff") == "a·b·"

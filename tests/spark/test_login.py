@@ -4,7 +4,9 @@ import base64
 import hashlib
 import json
 import os
+import socket
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nkeys  # type: ignore[import-untyped] # has no types
@@ -12,11 +14,15 @@ import pytest
 
 from jsctl.errors import JsctlError, NotAllowed, Unreachable, UsageError
 from jsctl.spark.connection.jetstream import JetStream
+from jsctl.spark.connection.login import address, discovered
 from jsctl.spark.connection.wire import open_wire
 from jsctl.spark.options import source_options
-from jsctl.testing import Broker, BrokerFactory
+from jsctl.testing import HOST, Broker, BrokerFactory
 from tests.spark.conftest import KINDS
 from tests.support.certificates import make_certificates
+
+LOGINS = 24
+"""So often that servers in random order have all been taken."""
 
 
 @pytest.fixture(params=list(KINDS))
@@ -174,3 +180,75 @@ def test_any_of_several_servers_will_do(start: Callable[[str], Broker]) -> None:
     connect(f"nats://127.0.0.1:1,{broker.url}")
     given = source_options({"servers": f"{broker.url},127.0.0.1:1", "stream": "S"})
     open_wire(given.connection.settings).close()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "wss://user:p@ss@host:4222",
+        "nats://user:p/ss@host:4222",
+        "nats://user:p?ss@host:4222",
+        "nats://user:p#ss@host:4222",
+        "nats://user:7/p@ss@host:4222",
+        "nats://p/ss@host:4222",
+        "user:p/ss@host:4222",
+    ],
+)
+def test_a_url_that_cannot_be_used_is_shown_without_its_password(url: str) -> None:
+    with pytest.raises(UsageError, match=r"'\w+://\*\*\*@host:4222' is not the URL of a server"):
+        address(url)
+
+
+def test_servers_that_another_one_told_of_take_its_credentials() -> None:
+    """The server tells of itself by number: another address of the same."""
+    with socket.create_server((HOST, 0)) as server, ThreadPoolExecutor(1) as threads:
+        port = server.getsockname()[1]
+        told = json.dumps({"connect_urls": [f"{HOST}:{port}"]}).encode()
+
+        def log_in_all() -> list[dict[str, object]]:
+            found = []
+            for _ in range(LOGINS):
+                with server.accept()[0] as peer:
+                    peer.sendall(b"INFO " + told + b"\r\n")
+                    lines = peer.makefile("rb")
+                    found.append(json.loads(lines.readline().removeprefix(b"CONNECT ")))
+                    lines.readline()
+                    peer.sendall(b"PONG\r\n")
+            return found
+
+        logins = threads.submit(log_in_all)
+        url = f"nats://ann:secret@localhost:{port}"
+        with JetStream(source_options({"servers": url, "stream": "S"}).connection) as js:
+            seen = set()
+            for _ in range(LOGINS):
+                seen.add(js.wire.address.host)
+                js.drop()
+        assert seen == {"localhost", HOST}
+        assert {(one.get("user"), one.get("pass")) for one in logins.result()} == {
+            ("ann", "secret")
+        }
+
+
+def test_certificates_of_servers_told_of_may_name_the_teller() -> None:
+    teller = address("tls://ann:pw@nats.example.test:4222")
+    told = discovered("10.0.0.7:4223", teller)
+    assert (told.text, told.tls, told.user, told.password) == ("10.0.0.7:4223", True, "ann", "pw")
+    assert told.tls_name == "nats.example.test"
+    assert discovered("[::1]:4224", told).tls_name == "nats.example.test"
+    assert discovered("b.example.test:4222", teller).tls_name == ""
+    assert discovered("10.0.0.7:4223", address("tls://10.0.0.6")).tls_name == ""
+
+
+def test_a_server_that_ends_in_a_handshake_may_be_back_soon() -> None:
+    """It is no fault of certificates, and another try may succeed."""
+    with socket.create_server((HOST, 0)) as server:
+
+        def greet() -> None:
+            with server.accept()[0] as peer:
+                peer.sendall(b'INFO {"tls_required":true}\r\n')
+                peer.recv(1 << 16)
+
+        with ThreadPoolExecutor(1) as threads:
+            threads.submit(greet)
+            with pytest.raises(Unreachable, match="ended the TLS handshake"):
+                log_in(f"nats://{HOST}:{server.getsockname()[1]}")

@@ -12,7 +12,7 @@ from jsctl.spark.options import ReadMode, SourceOptions, source_options
 from jsctl.spark.reading.arrow import parse_headers
 from jsctl.spark.reading.plan import Bounds, batch_ranges
 from jsctl.spark.scan import read as scan
-from jsctl.spark.scan.range import Chunk, Range, Reader
+from jsctl.spark.scan.range import Chunk, Interrupted, Range, Reader
 from jsctl.spark.scan.read import make_reader, read
 from jsctl.testing import Broker
 from tests.support.filling import Filler, Row
@@ -259,6 +259,38 @@ def test_a_replica_that_lags_never_ends_a_range_early(
     given = options(broker, fresh, readMode=mode, outageTimeout="300ms")
     with pytest.raises(Unreachable, match=r"nothing came for 0\.3 s"):
         scanned(given)
+
+
+class Ending(Reader):
+    """A reader whose server says that it ends, and is gone before anything is answered."""
+
+    def __init__(self, inner: Reader, goodbyes: list[int]) -> None:
+        super().__init__(inner.js, inner.range, inner.next)
+        self.inner, self.goodbyes = inner, goodbyes
+
+    def chunk(self) -> Chunk:
+        if self.goodbyes[0]:
+            self.goodbyes[0] -= 1
+            self.js.wire.close()
+            raise Interrupted("409 Server Shutdown")
+        chunk = self.inner.chunk()
+        self.next = self.inner.next
+        return chunk
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_server_that_is_gone_after_its_goodbye_costs_nothing(
+    broker: Broker, filler: Filler, fresh: str, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filler.stream(fresh, allow_direct=True)
+    filler.publish(rows(3_000, fresh.lower()))
+    goodbyes = [2]
+    monkeypatch.setattr(scan, "make_reader", lambda *args: Ending(make_reader(*args), goodbyes))
+    assert len(scanned(options(broker, fresh, readMode=mode))) == 3_000
+    assert goodbyes == [0]
 
 
 def test_auto_takes_a_consumer_where_that_disturbs_nobody(

@@ -243,6 +243,30 @@ def test_rows_of_a_source_keep_their_id_in_any_partition() -> None:
     assert len(set(made[0])) == 3
 
 
+def test_equal_rows_that_came_from_no_message_are_told_apart() -> None:
+    """As after an outer join: a second one, in another partition, would be lost."""
+    schema = pa.schema([("data", pa.binary()), ("stream", pa.string()), ("seq", pa.int64())])
+    columns = [[b"x"] * 2, [None, "S"], [1, None]]
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array(c, field.type) for c, field in zip(columns, schema, strict=True)], schema=schema
+    )
+    made = [
+        m.id
+        for p in (0, 1)
+        for m in Encoder("s", "", Identities(SCOPE, p, with_source=True)).messages(batch)
+    ]
+    assert len(set(made)) == 4
+
+
+def test_blanks_around_an_id_are_none_of_it() -> None:
+    """Servers leave them out, and what is read back is compared."""
+    schema = pa.schema([("data", pa.binary()), ("msg_id", pa.string())])
+    batch = pa.RecordBatch.from_arrays([pa.array([b"x"]), pa.array([" i 1\t"])], schema=schema)
+    (made,) = Encoder("s", "", Identities(SCOPE, 0, with_source=False)).messages(batch)
+    assert made.id == "i 1"
+    assert b"Nats-Msg-Id: i 1\r\n" in made.block
+
+
 @pytest.mark.parametrize(
     ("column", "value", "words"),
     [
@@ -251,7 +275,10 @@ def test_rows_of_a_source_keep_their_id_in_any_partition() -> None:
         ("msg_id", None, "has no msg_id"),
         ("msg_id", "a\nb", "is not a message id"),
         ("headers", [("A:B", ["x"])], "is not the name of a header"),
+        ("msg_id", " ", "is not a message id"),
         ("headers", [("A", ["x\r\nB: y"])], "has a line break"),
+        ("headers", [("A", ["x", None])], "header A has a value that is null"),
+        ("ttl", "1s\r\nNats-Rollup: all", "is not a time to live"),
     ],
 )
 def test_a_row_that_is_no_message_is_named(column: str, value: object, words: str) -> None:
@@ -259,9 +286,17 @@ def test_a_row_that_is_no_message_is_named(column: str, value: object, words: st
         "subject": pa.string(),
         "data": pa.binary(),
         "msg_id": pa.string(),
+        "ttl": pa.string(),
         "headers": pa.map_(pa.string(), pa.list_(pa.string())),
     }
-    row = {"subject": "a.b", "data": b"x", "msg_id": "i", "headers": None, column: value}
+    row: dict[str, object] = {
+        "subject": "a.b",
+        "data": b"x",
+        "msg_id": "i",
+        "ttl": None,
+        "headers": None,
+    }
+    row[column] = value
     batch = pa.RecordBatch.from_pylist([row], schema=pa.schema(list(types.items())))
     encoder = Encoder("", "", Identities(SCOPE, 0, with_source=False))
     with pytest.raises(UsageError, match=words):

@@ -13,6 +13,10 @@ from jsctl.render.humanize import number
 FORMS = ("auto", "json", "text", "hex")
 SHOWN_MAX = 64 * 1024
 """Bytes of a payload that are shown."""
+DEPTH_MAX = 40
+"""Deeper lines are not indented further."""
+_PART = re.compile(r'"(?:\\.|[^"\\])*"|[\[\]{},:]|[^\s\[\]{},:"]+')
+_OPENING, _CLOSING = ("[", "{"), ("]", "}")
 _TOKEN = re.compile(
     r'(?P<key>"(?:\\.|[^"\\])*")(?=\s*:)|(?P<text>"(?:\\.|[^"\\])*")'
     r"|(?P<number>-?\d[\d.eE+-]*)|(?P<word>true|false|null)"
@@ -59,6 +63,23 @@ def whole(message: StoredMessage, form: str, ink: Ink) -> Text:
     return text
 
 
+def laid_out(document: str) -> str:
+    """Valid JSON on lines of its own, all of it as it is: no number is rounded."""
+    made: list[str] = []
+    depth, before = 0, ""
+    for part in _PART.findall(document):
+        closing = part in _CLOSING
+        depth -= closing
+        if (before not in _OPENING) if closing else (before == "," or before in _OPENING):
+            made.append("\n" + "  " * min(depth, DEPTH_MAX))
+        depth += part in _OPENING
+        before = part
+        if "\\u" in part:
+            part = json.dumps(json.loads(part), ensure_ascii=False)
+        made.append(": " if part == ":" else part)
+    return "".join(made)
+
+
 def _document(data: bytes) -> object | None:
     try:
         found: object = json.loads(data)
@@ -68,11 +89,10 @@ def _document(data: bytes) -> object | None:
 
 
 def _json(data: bytes, ink: Ink) -> Text:
-    found = _document(data)
-    if found is None:
+    if _document(data) is None:
         return _text(data, ink)
-    shown = json.dumps(found, indent=2, ensure_ascii=False)
-    lines = "\n".join(clean(line) for line in shown.split("\n"))
+    document = data.decode(json.detect_encoding(data), "surrogatepass")
+    lines = "\n".join(map(clean, laid_out(document).split("\n")))
     text = Text(lines, ink.muted)
     roles = {"key": "accent", "text": "flow", "number": "star", "word": "star"}
     for match in _TOKEN.finditer(lines):

@@ -16,7 +16,8 @@ from jsctl.api.times import SECOND_NS
 _BELOW_TEN = 9.995
 _BELOW_HUNDRED = 99.95
 _DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
+"""And halves of characters, which no terminal can be sent."""
 _CLUSTERS = re.compile("[\u200b-\u200d\u2060\ufe00-\ufe0f\u0300-\u036f\u20d0-\u20ff]")
 """Marks that join or dress the character before: terminals disagree about their width."""
 

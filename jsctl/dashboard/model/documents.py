@@ -10,24 +10,24 @@ from typing import TypeAlias
 
 Document: TypeAlias = Mapping[str, object]
 NOTHING: Document = {}
+NUMBER_MAX = 2**64
+"""No count of a server is larger. JSON knows numbers that no arithmetic of ours survives."""
 
 
 def text(document: Document, key: str) -> str:
     """A text, empty when it is missing."""
     found = document.get(key)
-    return found if isinstance(found, str) else ""
+    return _sound(found) if isinstance(found, str) else ""
 
 
 def integer(document: Document, key: str) -> int:
     """A whole number, 0 when it is missing."""
-    found = document.get(key)
-    return int(found) if isinstance(found, int | float) else 0
+    return int(_bounded(document.get(key)))
 
 
 def real(document: Document, key: str) -> float:
     """A number, 0 when it is missing."""
-    found = document.get(key)
-    return float(found) if isinstance(found, int | float) else 0.0
+    return float(_bounded(document.get(key)))
 
 
 def flag(document: Document, key: str) -> bool:
@@ -54,4 +54,18 @@ def sections(document: Document, key: str) -> list[Document]:
 def texts(document: Document, key: str) -> tuple[str, ...]:
     """The texts of a list."""
     found = document.get(key)
-    return tuple(one for one in found if isinstance(one, str)) if isinstance(found, list) else ()
+    if not isinstance(found, list):
+        return ()
+    return tuple(_sound(one) for one in found if isinstance(one, str))
+
+
+def _sound(found: str) -> str:
+    """The text without halves of characters, which JSON can name but nobody can write out."""
+    return found if found.isascii() else found.encode("utf-8", "replace").decode("utf-8")
+
+
+def _bounded(found: object) -> float:
+    """What is a number, within limits; 0 for anything else."""
+    if not isinstance(found, int | float) or found != found:
+        return 0
+    return max(-NUMBER_MAX, min(NUMBER_MAX, found))

@@ -214,9 +214,7 @@ class Model:
         self._round += 1
         before = sum(track.stored.rate for track in self.streams.values())
         for one in streams:
-            name = text(section(one, "config"), "name")
             self._read_stream(self.account, one, "", time_of(text(one, "ts")) or now_ns, now_ns)
-            self.streams[self.account, name].mentioned = self._round
         for name in unreachable:
             track = self._stream(self.account, name)
             track.leader, track.mentioned = "", self._round

@@ -27,6 +27,7 @@ from jsctl.api.times import SECOND_NS, parse_time
 from jsctl.api.words import AckPolicy, ConsumerAction, DeliverPolicy
 from jsctl.errors import JsctlError, NotFound, RequestFailed, Unreachable
 from jsctl.settings import Settings
+from jsctl.spark.connection.login import Address, discovered
 from jsctl.spark.connection.wire import Closed, Wire, open_wire
 from jsctl.spark.options import ConnectionOptions
 
@@ -79,7 +80,7 @@ class JetStream:
         self.outage_s = options.outage_ns / SECOND_NS
         self.prefix = api_prefix(options.settings)
         self._wire: Wire | None = None
-        self._known: tuple[str, ...] = ()
+        self._known: tuple[Address, ...] = ()
         self._patient = patient
 
     @property
@@ -89,12 +90,17 @@ class JetStream:
             self._wire = open_wire(self.settings, self._known)
             urls = self._wire.info.get("connect_urls")
             if isinstance(urls, list):
-                scheme = "tls" if self._wire.address.tls else "nats"
-                self._known = tuple(f"{scheme}://{url}" for url in urls)
+                self._known = tuple(discovered(str(url), self._wire.address) for url in urls)
         return self._wire
 
-    def connected_to(self, wire: Wire) -> bool:
-        """Whether a connection is the one in use."""
+    def unsubscribe(self, wire: Wire, sid: bytes) -> bool:
+        """Stop listening; whether the connection is still the one in use, and works."""
+        if self._wire is not wire:
+            return False
+        try:
+            wire.send(b"UNSUB %s\r\n" % sid)
+        except Closed:
+            self.drop()
         return self._wire is wire
 
     def drop(self) -> None:
@@ -200,7 +206,7 @@ class JetStream:
 
         Times grow with sequences, so this halves the range: some twenty requests.
         """
-        low, high = info.state.first_seq, info.state.last_seq + 1
+        low, high = max(info.state.first_seq, 1), info.state.last_seq + 1
         while low < high:
             middle = (low + high) // 2
             message = self.message_from(info.config.name, middle)

@@ -6,7 +6,8 @@ Files are read where the connection is made, so that a task on another machine r
 import base64
 import re
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -20,13 +21,17 @@ _SECTION = re.compile(r"-----BEGIN ([A-Z ]+)-----\s*(.*?)\s*-+END \1-+", re.DOTA
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """One server; credentials in its URL beat the others."""
+    """One server; credentials in its URL beat the others.
+
+    `tls_name` is what its certificate may name instead of `host`.
+    """
 
     host: str
     port: int
     tls: bool = False
     user: str = ""
     password: str = ""
+    tls_name: str = ""
 
     @property
     def text(self) -> str:
@@ -42,8 +47,10 @@ def address(url: str) -> Address:
         port = parts.port or DEFAULT_PORT
     except ValueError:
         parts, port = urlparse(""), 0
-    if parts.scheme not in ("nats", "tls") or not parts.hostname:
-        shown = re.sub(r"//[^@/]*@", "//***@", whole)
+    # A password with one of /?# that is not encoded ends the host in the middle of it.
+    torn = "@" in whole.partition("//")[2].removeprefix(parts.netloc)
+    if parts.scheme not in ("nats", "tls") or not parts.hostname or torn:
+        shown = re.sub(r"//.*@", "//***@", whole, flags=re.DOTALL)
         raise UsageError(
             f"{shown!r} is not the URL of a server",
             hints=("nats://host:4222 or tls://host:4222; websockets are not supported",),
@@ -55,6 +62,30 @@ def address(url: str) -> Address:
         unquote(parts.username or ""),
         unquote(parts.password or ""),
     )
+
+
+def discovered(url: str, teller: Address) -> Address:
+    """A server that another one told of: credentials are those of its teller.
+
+    Servers tell of others by number, but their certificates often have names only.
+    """
+    at = address(url)
+    name = "" if _is_number(teller.host) else teller.host
+    return replace(
+        at,
+        tls=teller.tls,
+        user=teller.user,
+        password=teller.password,
+        tls_name=(teller.tls_name or name) if _is_number(at.host) else "",
+    )
+
+
+def _is_number(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def wants_tls(context: Context, at: Address) -> bool:

@@ -12,6 +12,7 @@ import secrets
 import socket
 import ssl
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 from jsctl.errors import JsctlError, NotAllowed, Unreachable
@@ -19,6 +20,7 @@ from jsctl.settings import Settings
 from jsctl.spark.connection.login import Address, address, connect_fields, tls_context, wants_tls
 
 RECV_BYTES = 1 << 20
+GLANCE_S = 0.001
 _OPERATION = re.compile(
     rb"(H?MSG) (\S+) (\S+) (?:(\S+) )?(?:(\d+) )?(\d+)\r\n"
     rb"|(PING)\r\n|PONG\r\n|\+OK\r\n|-ERR ([^\r\n]*)\r\n|INFO [^\r\n]*\r\n"
@@ -143,6 +145,12 @@ class Wire:
                 continue
             return self._message(found)
 
+    def answer_pings(self) -> None:
+        """For who only sends: take all that is here, so that the server sees a live connection."""
+        with suppress(TimeoutError):
+            while True:
+                self.receive(time.monotonic() + GLANCE_S)
+
     def control(self) -> bool:
         """Take one complete line that is no message, such as a ping; whether there was one."""
         found = _OPERATION.match(self.data, self.at)
@@ -229,8 +237,11 @@ class Wire:
 
     def _secure(self) -> None:
         made = tls_context(self.settings.connection)
+        name = self.address.tls_name or self.address.host
         try:
-            self._socket = made.wrap_socket(self._socket, server_hostname=self.address.host)
+            self._socket = made.wrap_socket(self._socket, server_hostname=name)
+        except (ssl.SSLEOFError, ssl.SSLZeroReturnError) as error:
+            raise Closed(f"{self.where} ended the TLS handshake") from error
         except ssl.SSLError as error:
             raise JsctlError(
                 f"{self.where}: TLS fails: {error.reason or error}",
@@ -273,17 +284,18 @@ def publication(subject: str, reply: str, headers: bytes, payload: bytes) -> byt
     )
 
 
-def open_wire(settings: Settings, known: tuple[str, ...] = ()) -> Wire:
+def open_wire(settings: Settings, known: tuple[Address, ...] = ()) -> Wire:
     """A connection to any of the servers, in random order; `known` are more addresses.
 
     Raises Unreachable that lists all failures, NotAllowed, UsageError.
     """
-    urls = list(dict.fromkeys([*settings.urls, *known]))
-    random.shuffle(urls)
+    given = list(map(address, settings.urls))
+    servers = list({(at.host, at.port): at for at in [*known, *given]}.values())
+    random.shuffle(servers)
     problems: list[str] = []
-    for url in urls:
+    for at in servers:
         try:
-            return Wire(settings, address(url))
+            return Wire(settings, at)
         except Closed as error:
             problems.append(str(error))
     raise Unreachable("; ".join(sorted(problems)), hints=("is the server up? see option servers",))

@@ -6,7 +6,7 @@ Planning a batch again, after any crash, gives the same ranges.
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -134,6 +134,9 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             return
         with self._js() as js:
             for name, one in Offset.of(end).streams.items():
+                info = self._maybe_info(js, name)
+                if info is None or info.created != one.created:
+                    continue  # one that was made again holds what nobody has read
                 for subject in self.options.filter_subjects or ("",):
                     request = StreamPurgeRequest(seq=one.next, filter=subject)
                     js.ask("stream_purge", name, body=request)
@@ -196,11 +199,13 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         if isinstance(limit, ReadAllAvailable):
             return latest
         starts = {name: _start(begin, name, one) for name, one in latest.streams.items()}
-        with self._js() as js:
-            infos = {name: js.info(name) for name in latest.streams}
+        infos = self._infos(name for name, one in latest.streams.items() if starts[name] < one.next)
         for name, info in infos.items():
             starts[name] = min(max(starts[name], info.state.first_seq), latest.streams[name].next)
-        due = {name: one.next - starts[name] for name, one in latest.streams.items()}
+        due = {
+            name: one.next - starts[name] if name in infos else 0
+            for name, one in latest.streams.items()
+        }
         if self._too_few(sum(due.values())):
             return replace(begin, initial=False) if begin.initial else begin
         allowed = self._allowed(limit, infos)
@@ -215,6 +220,22 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             latest,
             streams={name: replace(one, next=ends[name]) for name, one in latest.streams.items()},
         )
+
+    def _infos(self, names: Iterable[str]) -> dict[str, StreamInfo]:
+        """Streams that there are; raises NotFound for others if they may not be gone."""
+        with self._js() as js:
+            found = {name: self._maybe_info(js, name) for name in names}
+        if self.options.fail_on_data_loss and None in found.values():
+            gone = ", ".join(name for name, info in found.items() if info is None)
+            raise NotFound(f"stream {gone} does not exist")
+        return {name: info for name, info in found.items() if info is not None}
+
+    @staticmethod
+    def _maybe_info(js: JetStream, name: str) -> StreamInfo | None:
+        try:
+            return js.info(name)
+        except NotFound:
+            return None
 
     def _too_few(self, due: int) -> bool:
         """Whether to wait for more; not for ever, and not in a run that shall end."""
@@ -259,7 +280,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             return None
         if strict:
             check_created(info, until.created)
-            check_first(info, first)
+            check_first(info, max(first, 1))
         elif info.created != until.created:
             return None
         return Span(info, max(first, info.state.first_seq), until.next)

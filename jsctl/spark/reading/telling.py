@@ -58,6 +58,7 @@ class Teller:
         try:
             if self._wire is None:
                 self._wire = open_wire(self.settings)
+            self._wire.answer_pings()
             line = b"PUB %s %d\r\n%s\r\n" % (self.subject.encode(), len(body), body)
             self._wire.send(line)
         except (JsctlError, OSError):

@@ -66,8 +66,7 @@ class ConsumerReader(Reader):
 
     def close(self) -> None:
         """Delete the consumer unless the connection is gone."""
-        if self.js.connected_to(self._wire):
-            self._wire.send(b"UNSUB %s\r\n" % self._sid)
+        if self.js.unsubscribe(self._wire, self._sid):
             self.js.delete_consumer(self._consumer)
 
     def chunk(self) -> Chunk:

@@ -51,8 +51,7 @@ class DirectReader(Reader):
 
     def close(self) -> None:
         """Stop listening unless the connection is gone."""
-        if self.js.connected_to(self._wire):
-            self._wire.send(b"UNSUB %s\r\n" % self._sid)
+        self.js.unsubscribe(self._wire, self._sid)
 
     def chunk(self) -> Chunk:
         """One batch. Empty when the server that answered knows of nothing more."""

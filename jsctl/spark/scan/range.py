@@ -71,4 +71,4 @@ class Reader:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Give back what the server keeps for it."""
+        """Give back what the server keeps for it; without a word where the connection is gone."""

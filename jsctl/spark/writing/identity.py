@@ -4,7 +4,7 @@ A row's number would not do: after a shuffle the order of rows may differ betwee
 same number would name another row, and the server would drop a message as a duplicate that was
 never stored. In order of preference an id is what the column `msg_id` says; else it is made of the
 row's content, with the message it came from (`stream`, `seq`) if those columns are there, else
-with the partition. Equal rows of one partition are counted.
+with the partition, also where they are null. Equal rows of one partition are counted.
 """
 
 from collections import defaultdict
@@ -47,7 +47,13 @@ class Identities:
         where = scope.text if with_source else f"{scope.text}/{partition}"
         self._seed = blake2b(where.encode(), digest_size=DIGEST_BYTES)
         self._seen: defaultdict[bytes, int] = defaultdict(int)
+        self._nowhere = f"/{partition}" if with_source else ""
         self._prefix = f"{scope.query[:8]}.{max(scope.batch, 0)}."
+
+    def source(self, stream: str | None, seq: int | None) -> bytes:
+        """Where a row came from; one that came from no message is told apart by its partition."""
+        nowhere = self._nowhere if stream is None or seq is None else ""
+        return f"{stream}:{seq}{nowhere}".encode()
 
     def of(self, *parts: bytes) -> str:
         """The id of a row with this content."""

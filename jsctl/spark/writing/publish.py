@@ -31,7 +31,7 @@ Stored = Callable[[Iterable[str]], set[str]]
 
 
 class Publisher:
-    """Sends messages of one task. `positions` holds the last sequence per stream afterwards."""
+    """Sends messages of one task. `positions` holds the last new sequence per stream afterwards."""
 
     def __init__(self, js: JetStream, options: SinkOptions, stored: Stored) -> None:
         self._js = js
@@ -46,7 +46,9 @@ class Publisher:
         self._number = 0
         self._buffer: list[bytes] = []
         self._buffered = 0
-        self._progress = time.monotonic()
+        self._silent_since: float | None = None
+        """When it began that no acknowledgement came; None while nobody waits for any: rows may
+        come as slowly as they like."""
         self.positions: dict[str, int] = {}
         self.written = 0
         self.recovered = 0
@@ -110,10 +112,11 @@ class Publisher:
         """Read acknowledgements until no more than `left` messages are in flight."""
         timeout = self._options.ack_timeout_ns / SECOND_NS
         while len(self._pending) > left:
-            before = len(self._pending)
-            self._read(time.monotonic() + timeout)
+            before, now = len(self._pending), time.monotonic()
+            self._silent_since = self._silent_since or now
+            self._read(now + timeout)
             if len(self._pending) < before:
-                self._progress = time.monotonic()
+                self._silent_since = None
 
     def _read(self, deadline: float) -> None:
         """Whatever is here; waits for at least something."""
@@ -140,13 +143,14 @@ class Publisher:
 
     def _acknowledged(self, number: int, payload: bytes) -> None:
         found = _STORED.match(payload)
-        if found is None or b'"error"' in payload:
+        if found is None or b'"error":' in payload:
             self._refused(number, payload)
             return
         if self._pending.pop(number, None) is not None:
-            name, seq = found[1].decode(), int(found[2])
-            self.positions[name] = max(self.positions.get(name, 0), seq)
             self.written += 1
+            if b'"duplicate"' not in payload:  # its sequence may be from long ago
+                name, seq = found[1].decode(), int(found[2])
+                self.positions[name] = max(self.positions.get(name, 0), seq)
 
     def _refused(self, number: int, payload: bytes) -> None:
         message, stream = self._pending[number]
@@ -169,7 +173,9 @@ class Publisher:
         Raises Unreachable when there was no acknowledgement for as long as an outage may last.
         """
         while True:
-            if time.monotonic() - self._progress > self._js.outage_s:
+            now = time.monotonic()
+            self._silent_since = since = self._silent_since or now
+            if now - since > self._js.outage_s:
                 raise Unreachable(
                     f"{len(self._pending)} messages were not acknowledged within"
                     f" {self._js.outage_s:g} s: {error or 'no answer'}",
@@ -194,4 +200,4 @@ class Publisher:
             if message.id in there:
                 del self._pending[number]
                 self.recovered += 1
-                self._progress = time.monotonic()
+                self._silent_since = None

@@ -29,6 +29,7 @@ SINK_TYPES: dict[str, tuple[str, ...]] = {
 """Columns and the types they may have. The last four are those of a source: the first two of them
 tell rows apart, the others are taken and not used."""
 _BAD_NAME = set(":\r\n \t")
+_BAD_VALUE = set("\r\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +86,20 @@ class Encoder:
             block = header_lines(headers[row], subject)
             ttl = ttls[row]
             if ttl is not None:
+                if not _BAD_VALUE.isdisjoint(str(ttl)):
+                    raise UsageError(f"{ttl!r} is not a time to live (subject {subject})")
                 block += f"{TTL}: {ttl}\r\n"
             lines = block.encode()
-            message_id = ids[row]
+            # Servers take no notice of blanks around it, and who reads ids back does not see them.
+            message_id = None if ids[row] is None else ids[row].strip(" \t")
             if message_id is None:
                 if "msg_id" in batch.schema.names:
                     raise UsageError(
                         f"a row to {subject} has no msg_id, although there is a column"
                     )
-                source = f"{streams[row]}:{seqs[row]}".encode()
+                source = self._identities.source(streams[row], seqs[row])
                 message_id = self._identities.of(source, subject.encode(), lines, payload)
-            elif not message_id or any(c in message_id for c in "\r\n"):
+            elif not message_id or not _BAD_VALUE.isdisjoint(message_id):
                 raise UsageError(f"{message_id!r} is not a message id (subject {subject})")
             head = f"NATS/1.0\r\n{MSG_ID}: {message_id}\r\n{self._expected}".encode()
             yield Outgoing(subject, message_id, head + lines + b"\r\n", payload)
@@ -115,7 +119,9 @@ class Encoder:
         return get
 
 
-def header_lines(headers: "list[tuple[str, str | list[str] | None]] | None", subject: str) -> str:
+def header_lines(
+    headers: "list[tuple[str, str | list[str | None] | None]] | None", subject: str
+) -> str:
     """A row's headers as lines; a message id among them is left out, the sink makes its own.
 
     Raises UsageError for names and values that would break the block apart.
@@ -129,7 +135,9 @@ def header_lines(headers: "list[tuple[str, str | list[str] | None]] | None", sub
         if name.lower() == MSG_ID.lower():
             continue
         for value in [values] if isinstance(values, str) else values or []:
-            if "\r" in value or "\n" in value:
+            if value is None:
+                raise UsageError(f"header {name} has a value that is null (subject {subject})")
+            if not _BAD_VALUE.isdisjoint(value):
                 raise UsageError(f"header {name} has a line break (subject {subject})")
             lines.append(f"{name}: {value}\r\n")
     return "".join(lines)

@@ -228,9 +228,11 @@ def remember(options: SinkOptions, messages: Sequence[WriterCommitMessage | None
         before = memory.load()
         if before is None and not any(one.written or one.skipped for one in done):
             return
-        positions = dict(before.positions) if before is not None else {}
+        written: dict[str, int] = {}
         for one in done:
             for stream, seq in one.positions.items():
-                positions[stream] = max(positions.get(stream, 0), seq)
+                written[stream] = max(written.get(stream, 0), seq)
+        # A stream that was made again since is at lower sequences than before.
+        positions = {**(before.positions if before is not None else {}), **written}
         batch = scope.batch if before is None else max(before.batch, scope.batch)
         memory.save(Record(scope.run, batch, positions))

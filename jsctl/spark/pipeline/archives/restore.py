@@ -337,10 +337,8 @@ class _Sender:
     def send(self, subject: str, headers: list[tuple[str, str]], data: bytes, seq: int) -> None:
         """Publish one message; waits for the rate, and when too many are in flight."""
         if self.rate:
-            wait = self._started + self._number / self.rate - time.monotonic()
-            if wait > 0:
-                self._flush()
-                time.sleep(wait)
+            self._flush()
+            self._wait(self._started + self._number / self.rate)
         if self._wire is None:
             self._wire = open_wire(self.settings)
         self._number += 1
@@ -384,15 +382,27 @@ class _Sender:
         """Take acknowledgements in their order until only so many are missing."""
         self._flush()
         while len(self._waiting) > left and self._wire is not None:
-            answer = self._wire.receive(time.monotonic() + ACK_S)
-            reply, seq = self._waiting[0]
-            if answer.subject != reply:
-                continue
-            if answer.status == NO_RESPONDERS:
-                raise Unreachable(f"nobody stores messages for {self.plan.stream}")
-            self._waiting.popleft()
-            self._check(json.loads(answer.payload), seq)
-            self.confirmed, self.last = self.confirmed + 1, seq
+            self._take(self._wire, time.monotonic() + ACK_S)
+
+    def _wait(self, until: float) -> None:
+        """Take acknowledgements until a time, and answer pings: a slow rate is no silence."""
+        try:
+            while self._wire is not None:
+                self._take(self._wire, until)
+        except TimeoutError:
+            return
+        time.sleep(max(0.0, until - time.monotonic()))
+
+    def _take(self, wire: Wire, deadline: float) -> None:
+        """One message of the server, most likely the next acknowledgement."""
+        answer = wire.receive(deadline)
+        if not self._waiting or answer.subject != self._waiting[0][0]:
+            return
+        if answer.status == NO_RESPONDERS:
+            raise Unreachable(f"nobody stores messages for {self.plan.stream}")
+        _, seq = self._waiting.popleft()
+        self._check(json.loads(answer.payload), seq)
+        self.confirmed, self.last = self.confirmed + 1, seq
 
     def _check(self, answer: dict[str, Any], seq: int) -> None:
         problem = answer.get("error")
