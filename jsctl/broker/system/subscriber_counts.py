@@ -10,7 +10,7 @@ from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.interest.targets import Namespace, Sink
 from jsctl.broker.options import MILLISECOND_NS
 from jsctl.broker.protocol.client import number
-from jsctl.broker.routing.router import Router
+from jsctl.broker.routing.router import Router, is_request
 from jsctl.dataclass import dataclass
 
 COUNT_SUBJECT = b"$SYS.REQ.ACCOUNT.NSUBS"
@@ -86,4 +86,5 @@ class SubscriberCounts:
 
     def _finish(self, inbox: bytes) -> None:
         open_ = self._open.pop(inbox)
-        self.router.publish(open_.account, open_.reply, b"%d" % open_.total)
+        if not is_request(open_.reply):
+            self.router.publish(open_.account, open_.reply, b"%d" % open_.total)
