@@ -7,10 +7,11 @@ from dataclasses import field
 
 from jsctl.api.codec import dumps
 from jsctl.broker.accounts.accounts import Account
+from jsctl.broker.interest.links import is_request
 from jsctl.broker.interest.targets import Namespace, Sink
 from jsctl.broker.options import MILLISECOND_NS
 from jsctl.broker.protocol.client import number
-from jsctl.broker.routing.router import Router, is_request
+from jsctl.broker.routing.router import Router
 from jsctl.dataclass import dataclass
 
 COUNT_SUBJECT = b"$SYS.REQ.ACCOUNT.NSUBS"
