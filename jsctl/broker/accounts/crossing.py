@@ -8,6 +8,7 @@ listens through one listens in the exporting account itself, see `Shadow`.
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from jsctl.broker.interest.links import is_request
 from jsctl.broker.interest.outbound import Origin, kind_of
 from jsctl.broker.interest.targets import (
     AccountImport,
@@ -65,7 +66,8 @@ class Crossings:
             if not crosses and not bridge.response:
                 continue
             mapped = bridge.map_subject(subject)
-            if mapped:
+            # Who asked chose where answers go, and may not be allowed what is asked there.
+            if mapped and not (bridge.response and is_request(mapped)):
                 other = bridge.account.sublist.match(mapped)
                 yield Way(bridge, origin if crosses else None, mapped, other)
 

@@ -97,6 +97,7 @@ class Permissions:
 
     def note_reply(self, reply: bytes, now_ns: int) -> None:
         """A request with this reply was delivered to the client."""
+        self._replies.pop(reply, None)
         if len(self._replies) >= REPLIES_TRACKED_MAX:
             del self._replies[next(iter(self._replies))]
         self._replies[reply] = [now_ns, 0]
@@ -112,6 +113,9 @@ class Permissions:
             del self._replies[subject]
             return False
         noted[1] += 1
+        if noted[1] == responses.messages_max:
+            # It is no open one any more, and is not to take the place of one that is.
+            del self._replies[subject]
         return True
 
     def may_subscribe(self, subject: bytes, queue: bytes) -> bool:

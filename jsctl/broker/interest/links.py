@@ -7,6 +7,7 @@ from jsctl.broker.interest.outbound import Origin, Outbound
 
 GATEWAY_REPLY = b"_GR_."
 """Replies that lead to another cluster begin so: `_GR_.<cluster>.<server>.<reply>`."""
+JETSTREAM = b"$JS."
 BROKERS = b"_JSB."
 """What brokers say to each other: over routes and gateways, where nobody else speaks."""
 GATEWAY_REPLIES = GATEWAY_REPLY + b">"
@@ -14,6 +15,11 @@ GATEWAY_REPLIES = GATEWAY_REPLY + b">"
 GATEWAY_HASH_BYTES = 6
 GATEWAY_REPLY_BYTES = len(GATEWAY_REPLY) + 2 * (GATEWAY_HASH_BYTES + 1)
 """What stands in front of the reply itself."""
+
+
+def is_request(subject: bytes) -> bool:
+    """Whether JetStream, here or in another domain, would take a message for a request."""
+    return subject.startswith(JETSTREAM) and b"API" in subject.split(b".", 3)[1:3]
 
 
 def without_way(subject: bytes) -> bytes:

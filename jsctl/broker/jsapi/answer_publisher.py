@@ -1,7 +1,8 @@
 """How answers leave for whoever asked: published here, or on the server that the request was at."""
 
 from jsctl.broker.assets.engine import Engine
-from jsctl.broker.routing.router import Router, is_request
+from jsctl.broker.interest.links import is_request
+from jsctl.broker.routing.router import Router
 from jsctl.dataclass import dataclass
 
 

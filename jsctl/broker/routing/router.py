@@ -16,6 +16,7 @@ from jsctl.broker.accounts.accounts import Account, AccountChange, AccountChange
 from jsctl.broker.accounts.crossing import CROSSINGS_MAX
 from jsctl.broker.accounts.imports import Imports
 from jsctl.broker.interest.kinds import LEAF, SHADOW
+from jsctl.broker.interest.links import JETSTREAM, is_request
 from jsctl.broker.interest.outbound import Outbound
 from jsctl.broker.interest.targets import (
     ClientPeer,
@@ -46,7 +47,6 @@ else:
 
 SOLE = attrgetter("sole")
 SLOW_CONSUMER = "Slow Consumer (Pending Bytes)"
-_JETSTREAM = b"$JS."
 
 
 class InterestWatcher(Protocol):
@@ -285,7 +285,7 @@ class Router:
         """The plan of messages that lead to one client or one server, and to nobody else; or those
         of acknowledgements that lead to a client each. None for others."""
         subjects = one.inboxes
-        if any([subject.startswith(_JETSTREAM) for subject in subjects]):
+        if any([subject.startswith(JETSTREAM) for subject in subjects]):
             return None
         first = account.sublist.match(subjects[0])
         if not first.sole and first.lone is None:
@@ -304,7 +304,7 @@ class Router:
         return plans if may_differ and all(map(SOLE, plans)) else None
 
     def _publish_items(self, account: Namespace, items: Sequence[Item]) -> None:
-        if any([item[0].startswith(_JETSTREAM) for item in items]):
+        if any([item[0].startswith(JETSTREAM) for item in items]):
             items = [item for item in items if not is_request(item[0])]
         plans = account.sublist.match_many([item[0] for item in items])
         start, count = 0, len(items)
@@ -375,8 +375,3 @@ class Router:
 def _is_alike(plan: SublistResult, other: SublistResult) -> bool:
     """Whether two plans of one client or one server lead to the same one."""
     return plan.sole == other.sole and plan.lone is other.lone and plan.clients == other.clients
-
-
-def is_request(subject: bytes) -> bool:
-    """Whether JetStream, here or in another domain, would take a message for a request."""
-    return subject.startswith(_JETSTREAM) and b"API" in subject.split(b".", 3)[1:3]

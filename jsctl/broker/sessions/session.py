@@ -253,12 +253,12 @@ class ClientSession(ClientPeer):
 
     def _connect(self, body: bytes) -> None:
         greeting = read_connect(body)
-        if greeting is None:
-            self.close("Protocol Violation")
+        if greeting is None or self.check is not None:
+            # As it worked on while its password is checked, the verdict to come is on that one.
+            self.close("Protocol Violation" if greeting is None else "Client Closed")
             return
         self.drop_subscriptions()
-        self.greeting = greeting
-        self.name = greeting.name
+        self.greeting, self.name = greeting, greeting.name
         self.fast = False
         logins = self.context.router.accounts.logins
         shown = self.remote.certificate

@@ -61,8 +61,9 @@ class Sessions:
         self._due: Deadlines[int] = Deadlines()
         self._due_ns = NEVER_NS
         """When the first of them is due, at the earliest."""
-        self._pauses: list[int] = []
-        self._resumes: list[int] = []
+        self._pauses: dict[int, None] = {}
+        self._resumes: dict[int, None] = {}
+        """What the edge is to be told; it is told one thing of a connection in a turn."""
         self.closed: deque[ClientSession] = deque(maxlen=closed_max)
         self.slow_links: list[Outbound] = []
         """Links that did not keep up: whoever has them is to close them."""
@@ -319,7 +320,10 @@ class Sessions:
     def _pause(self, conn: int, why: int | str) -> None:
         if conn not in self._stalled:
             self._stalled[conn] = set()
-            self._pauses.append(conn)
+            if conn in self._resumes:
+                del self._resumes[conn]  # The edge does not read it yet.
+            else:
+                self._pauses[conn] = None
         self._stalled[conn].add(why)
 
     def _unpause(self, conn: int, why: int | str) -> None:
@@ -329,8 +333,10 @@ class Sessions:
         reasons.discard(why)
         if not reasons:
             del self._stalled[conn]
-            if conn in self._sessions:
-                self._resumes.append(conn)
+            if conn in self._pauses:
+                del self._pauses[conn]  # The edge has not been told yet.
+            elif conn in self._sessions:
+                self._resumes[conn] = None
 
     def release_route(self, target: Outbound) -> None:
         """A route is gone: whoever waited for it need not wait any longer."""
@@ -364,7 +370,7 @@ class Sessions:
         if self._pauses or self._resumes:
             outputs.pauses += self._pauses
             outputs.resumes += self._resumes
-            self._pauses, self._resumes = [], []
+            self._pauses, self._resumes = {}, {}
 
     def _end_slow(self, outputs: TurnOutputs) -> None:
         router = self._context.router

@@ -7,6 +7,7 @@ from dataclasses import field
 
 from jsctl.api.codec import dumps
 from jsctl.broker.accounts.accounts import Account
+from jsctl.broker.interest.links import is_request
 from jsctl.broker.interest.targets import Namespace, Sink
 from jsctl.broker.options import MILLISECOND_NS
 from jsctl.broker.protocol.client import number
@@ -86,4 +87,5 @@ class SubscriberCounts:
 
     def _finish(self, inbox: bytes) -> None:
         open_ = self._open.pop(inbox)
-        self.router.publish(open_.account, open_.reply, b"%d" % open_.total)
+        if not is_request(open_.reply):
+            self.router.publish(open_.account, open_.reply, b"%d" % open_.total)

@@ -5,7 +5,11 @@ import tracemalloc
 import pytest
 
 from jsctl.broker.accounts.leaf_guard import LeafGuard, Subjects
-from jsctl.broker.accounts.permissions import DECISIONS_CACHED_MAX, Permissions
+from jsctl.broker.accounts.permissions import (
+    DECISIONS_CACHED_MAX,
+    REPLIES_TRACKED_MAX,
+    Permissions,
+)
 from jsctl.broker.options import PermissionRules as Rules
 from jsctl.broker.options import ResponsePermission, SubjectPermission
 
@@ -93,6 +97,24 @@ def test_responses() -> None:
     endless = Permissions(Rules(responses=ResponsePermission(-1, -1)))
     endless.note_reply(b"r", 0)
     assert all(endless.may_answer(b"r", 10**18) for _ in range(5))
+
+
+def test_what_was_answered_takes_no_place_of_what_was_not() -> None:
+    permissions = Permissions(Rules(responses=ResponsePermission(1, -1)))
+    permissions.note_reply(b"slow", 0)
+    for number in range(REPLIES_TRACKED_MAX):
+        permissions.note_reply(b"quick.%d" % number, 0)
+        assert permissions.may_answer(b"quick.%d" % number, 0)
+    assert not permissions.may_answer(b"quick.0", 0)
+    assert permissions.may_answer(b"slow", 0)
+
+
+def test_a_reply_that_is_used_again_takes_its_own_place() -> None:
+    permissions = Permissions(Rules(responses=ResponsePermission(1, -1)))
+    for number in range(REPLIES_TRACKED_MAX):
+        permissions.note_reply(b"%d" % number, 0)
+    permissions.note_reply(b"1", 0)
+    assert all(permissions.may_answer(b"%d" % number, 0) for number in range(3))
 
 
 @pytest.mark.parametrize("leaf", [False, True])

@@ -204,3 +204,21 @@ def test_who_has_signed_once_stays() -> None:
         changed = replace(one, permissions=rules)
         server.reload(Options(accounts=(AccountOptions("A", (changed,)),)))
     assert server.closes == {}
+
+
+def test_who_logs_in_anew_while_it_is_checked_is_not_let_in_by_that_verdict() -> None:
+    def options(password: str) -> Options:
+        admin = UserOptions("admin", HASHES[2])
+        return Options(
+            accounts=(
+                AccountOptions("A", (UserOptions("u", password),)),
+                AccountOptions("Z", (admin,)),
+            )
+        )
+
+    server = here(options(HASHES[0]))
+    server.reload(options(HASHES[1]))
+    server.say(1, QUIET % b',"user":"admin","pass":"wrong"')
+    answer(server, ok=True)
+    assert server.closes == {1: "Client Closed"}
+    assert [one.name for one in server.accounts if one.connections] == []

@@ -383,3 +383,51 @@ def test_a_wildcard_gets_around_no_denial_of_a_queue() -> None:
     server.say(1, b"SUB * v1 1\r\n")
     server.say(2, b"PUB foo 1\r\nx\r\nPUB bar 1\r\ny\r\n")
     assert server.heard(1) == b"MSG bar 1 1\r\ny\r\n"
+
+
+def congest(server: Server, conn: int) -> None:
+    """A client that listens to a subject of its own number does not keep up."""
+    server.client(conn)
+    server.say(conn, b"SUB to.%d 1\r\n" % conn)
+    server.sessions.client_pending(conn, server.router.limits.pending_bytes_high + 1)
+
+
+def test_who_is_let_go_and_held_again_in_one_turn_is_not_read() -> None:
+    server = Server()
+    server.client(1)
+    for conn in (2, 3):
+        congest(server, conn)
+    server.say(1, b"PUB to.2 0\r\n\r\n")
+    assert (server.last.pauses, server.last.resumes) == ([1], [])
+    server.sessions.client_pending(2, 0)
+    server.say(1, b"PUB to.3 0\r\n\r\n")
+    assert (server.last.pauses, server.last.resumes) == ([], [])
+    server.sessions.client_pending(3, 0)
+    server.emit()
+    assert (server.last.pauses, server.last.resumes) == ([], [1])
+
+
+def test_who_has_carried_out_the_rest_and_met_a_slow_one_is_not_read() -> None:
+    server = Server(limits=RoutingLimits(turn_units_max=64))
+    server.client(1)
+    congest(server, 2)
+    assert server.sessions.begin(1) == []
+    server.say(1, b"".join(b"SUB s %d\r\n" % n for n in range(100)) + b"PUB to.2 0\r\n\r\n")
+    assert (server.last.pauses, server.last.resumes) == ([1], [])
+    for conn in server.sessions.begin(0):
+        server.sessions.go_on(conn)
+    server.emit()
+    assert server.heard(2).count(b"MSG") == 1
+    assert (server.last.pauses, server.last.resumes) == ([], [])
+    server.sessions.client_pending(2, 0)
+    server.emit()
+    assert server.last.resumes == [1]
+
+
+def test_who_is_held_and_let_go_in_one_turn_is_read_on() -> None:
+    server = Server()
+    server.client(1)
+    server.sessions.hold("x", [server.sessions.get(1)])
+    server.sessions.relieve("x")
+    server.emit()
+    assert (server.last.pauses, server.last.resumes) == ([], [])
