@@ -31,6 +31,8 @@ LINK = re.compile(r"\bL\d+\b")
 """A connection of servers, as reports number it."""
 PASSING = re.compile(r"\b(cpu|mem|subscriptions)=\d+%?")
 FIGURE = re.compile(r"(?<=│ )[ ]*-?\d[\d,.]*(?: [KMG]?i?B)?(?= *│)")
+LOAD = re.compile(r"^( *n[1-3]: ).*\([\d.]+\)$", re.MULTILINE)
+"""Of the processor: a server that rests has none, but on a busy machine."""
 REPORT = re.compile(r" Leafnode | Connections Overview|Top \d+ Connections| Subs ")
 BLOCKS = re.compile(
     r"^ +Subject: .*\n(?: +\w.*: .*\n)+\n?|^ +\S+\n(?: +Destination: .*\n)+\n?", re.MULTILINE
@@ -82,7 +84,7 @@ def levelled(text: str, _settled: bool) -> str:
     if (found := documents(text)) is not None:
         plain = by_text([masked(one) for one in found])
         return json.dumps(plain[0] if len(plain) == 1 else plain)
-    text = PASSING.sub(r"\1=N", LINK.sub("L", text))
+    text = LOAD.sub(r"\1N", PASSING.sub(r"\1=N", LINK.sub("L", text)))
     if REPORT.search(text):
         text = FIGURE.sub("N", text)
     text = LINKS.sub("", text)
