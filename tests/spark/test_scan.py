@@ -221,23 +221,34 @@ def test_a_purge_while_reading_is_an_error(
         assert [seq for chunk in lenient for seq in chunk.seqs][-1] == 60_000
 
 
-class Lagging(Reader):
-    """A reader on a replica that is behind: it ends too early, several times."""
+class Around(Reader):
+    """A reader that stands between a scan and another one."""
 
-    def __init__(self, inner: Reader, limit: int, lies: list[int]) -> None:
+    def __init__(self, inner: Reader) -> None:
         super().__init__(inner.js, inner.range, inner.next)
-        self.inner, self.limit, self.lies = inner, limit, lies
+        self.inner = inner
 
     def chunk(self) -> Chunk:
-        if self.lies[0] and self.inner.next >= self.limit:
-            self.lies[0] -= 1
-            return Chunk()
         chunk = self.inner.chunk()
         self.next = self.inner.next
         return chunk
 
     def close(self) -> None:
         self.inner.close()
+
+
+class Lagging(Around):
+    """A reader on a replica that is behind: it ends too early, several times."""
+
+    def __init__(self, inner: Reader, limit: int, lies: list[int]) -> None:
+        super().__init__(inner)
+        self.limit, self.lies = limit, lies
+
+    def chunk(self) -> Chunk:
+        if self.lies[0] and self.inner.next >= self.limit:
+            self.lies[0] -= 1
+            return Chunk()
+        return super().chunk()
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -261,24 +272,19 @@ def test_a_replica_that_lags_never_ends_a_range_early(
         scanned(given)
 
 
-class Ending(Reader):
+class Ending(Around):
     """A reader whose server says that it ends, and is gone before anything is answered."""
 
     def __init__(self, inner: Reader, goodbyes: list[int]) -> None:
-        super().__init__(inner.js, inner.range, inner.next)
-        self.inner, self.goodbyes = inner, goodbyes
+        super().__init__(inner)
+        self.goodbyes = goodbyes
 
     def chunk(self) -> Chunk:
         if self.goodbyes[0]:
             self.goodbyes[0] -= 1
             self.js.wire.close()
             raise Interrupted("409 Server Shutdown")
-        chunk = self.inner.chunk()
-        self.next = self.inner.next
-        return chunk
-
-    def close(self) -> None:
-        self.inner.close()
+        return super().chunk()
 
 
 @pytest.mark.parametrize("mode", MODES)
