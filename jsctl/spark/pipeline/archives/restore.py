@@ -337,8 +337,10 @@ class _Sender:
     def send(self, subject: str, headers: list[tuple[str, str]], data: bytes, seq: int) -> None:
         """Publish one message; waits for the rate, and when too many are in flight."""
         if self.rate:
-            self._flush()
-            self._wait(self._started + self._number / self.rate)
+            due = self._started + self._number / self.rate
+            if due > time.monotonic():
+                self._flush()
+                self._wait(due)
         if self._wire is None:
             self._wire = open_wire(self.settings)
         self._number += 1
