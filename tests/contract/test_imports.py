@@ -15,7 +15,7 @@ from nats.aio.subscription import Subscription
 from nats.errors import NoRespondersError
 from nats.js.api import ConsumerConfig, DeliverPolicy
 
-from jsctl.testing import Broker
+from jsctl.testing import Broker, RealServer
 from tests.contract.conftest import KINDS
 
 WAIT_S = 30
@@ -152,12 +152,20 @@ async def test_who_comes_late_is_served_at_once(
 
 
 async def test_a_plain_message_has_the_subject_that_it_was_imported_to(
-    a: Client, b: Client
+    server: Broker, a: Client, b: Client
 ) -> None:
     for published, heard in (("orders.x", "from.a.orders.x"), ("one.3", "uno.3")):
         subscription = await listening(b, heard)
-        await a.publish(published, b"x")
-        assert (await subscription.next_msg(WAIT_S)).subject == heard
+        message: Msg | None = None
+        async with asyncio.timeout(WAIT_S):
+            while message is None:
+                await a.publish(published, b"x")
+                # Of 600 subscriptions that nats-server had confirmed, 41 missed the first message.
+                wait_s = SOON_S if isinstance(server, RealServer) else WAIT_S
+                with suppress(asyncio.TimeoutError):
+                    message = await subscription.next_msg(wait_s)
+                assert message or isinstance(server, RealServer)
+        assert message.subject == heard
 
 
 async def listening(client: Client, subject: str) -> Subscription:
