@@ -44,8 +44,9 @@ SILENCE_S = 10.0
 """A server that sends nothing for so long is given up."""
 END = "204"
 LOST = "a part of the archive got lost on its way: there is no backup, try again"
-LEAVE_S = 2.0
-"""Whoever breaks a restore off waits so long for the server to be done with it."""
+LEAVE_S = 5.0
+"""Whoever breaks a restore off waits so long for the server to be done with it: what had come is
+made into a stream first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +198,7 @@ async def restore_stream(
                 sent, chunk_count = sent + len(chunk), chunk_count + 1
                 progress(sent)
     except asyncio.CancelledError:
-        if not await _taken_back(manager, name, target):
-            part_left()
+        await _give_up(manager, name, target, part_left)
         raise
     try:
         done = await manager.client.request(target, b"", timeout=RESTORE_S)
@@ -206,6 +206,20 @@ async def restore_stream(
         raise translate(error) from None
     _check(bytes(done.data), name)
     return Restored(sent, chunk_count, perf_counter() - started)
+
+
+async def _give_up(manager: Manager, name: str, target: str, part_left: Callable[[], None]) -> None:
+    """Takes back what had come; whatever breaks that off, too, leaves a part."""
+    task = asyncio.current_task()
+    assert task is not None
+    for _ in range(task.cancelling()):
+        task.uncancel()  # Or it is told again while the server is still busy with the end.
+    gone = False
+    try:
+        gone = await _taken_back(manager, name, target)
+    finally:
+        if not gone:
+            part_left()
 
 
 async def _taken_back(manager: Manager, name: str, target: str) -> bool:

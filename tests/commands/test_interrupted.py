@@ -12,15 +12,21 @@ from pathlib import Path
 
 import pytest
 
+from jsctl.backups.directory import description_of
 from jsctl.cli import main
+from jsctl.client.backup import restore_stream
+from jsctl.client.manager import open_manager
 from jsctl.commands.toolkit.invocation import finishing
 from jsctl.commands.toolkit.invocation.finishing import finished
+from jsctl.settings import Context, Settings
 from jsctl.testing import Broker, BrokerFactory, RealServer
 from tests.support.command_line import FOREIGN
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.processes
 END_S = 60
+SILENT_S = 0.3
+"""Much longer than until an interrupt is told again, where a test says so."""
 INTERRUPTED, LEFT = 130, 0
 """Broken off; or ended the way that is meant to end it, as reports that are watched."""
 CONFIG = """
@@ -371,6 +377,51 @@ def test_an_interrupt_that_was_forgotten_is_told_again(monkeypatch: pytest.Monke
 
     with pytest.raises(KeyboardInterrupt):
         finished(forgetful())
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_what_tells_an_interrupt_again_does_not_break_off_what_takes_a_restore_back(
+    saved: Path, again: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second one of the user does, and is told that a part may be left."""
+    monkeypatch.setattr(finishing, "TOLD_AGAIN_S", 0.05)
+    directory, sent, left = saved / "OBJ_O", list[int](), list[str]()
+    description = description_of(directory)
+
+    async def restoring() -> int | None:
+        loop = asyncio.get_running_loop()
+
+        def begun(size: int) -> None:
+            if sent:
+                return
+            sent.append(size)
+            server.pause()
+            signal.raise_signal(signal.SIGINT)
+            if again:
+                loop.call_later(SILENT_S, signal.raise_signal, signal.SIGINT)
+            else:
+                loop.call_later(SILENT_S, server.resume)
+
+        async with open_manager(Settings(connection=Context(url=server.url))) as manager:
+            await restore_stream(
+                manager,
+                directory,
+                description.config,
+                description.state,
+                progress=begun,
+                part_left=lambda: left.append("a part"),
+            )
+        return None
+
+    with RealServer("-js") as server:
+        with pytest.raises(KeyboardInterrupt):
+            finished(restoring())
+        if again:
+            server.resume()
+            assert left == ["a part"]
+        else:
+            assert main(["-s", server.url, "stream", "ls", "--all", "-n"]) == 0
+            assert not left
 
 
 def test_what_a_command_makes_of_an_interrupt_counts() -> None:
