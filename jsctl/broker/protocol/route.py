@@ -33,6 +33,9 @@ LINK_LINE_FACTOR = 2 * LINE_FACTOR
 """The same of servers of clusters, who pass those on with an account and a cluster in front."""
 CLUSTER_BYTES_MAX = 1024
 """The name of a leaf node's cluster, which stands there."""
+GREETINGS_MAX = 64
+"""Lines until a connection is linked. It takes a few, and each is carried out by itself."""
+TOO_MANY_GREETINGS = Bad("Protocol Violation", b"Too many operations before the handshake is done")
 
 _VERB = re.compile(
     rb"(?:(RMSG|HMSG|LMSG|RS\+|RS-|LS\+|LS-|A\+|A-|CONNECT|INFO|-ERR)[ \t]+|(PING|PONG|\+OK))",
@@ -195,10 +198,11 @@ class RouteParser:
     """Cuts a route's bytes into operations. After a `Bad` everything is ignored.
 
     `line_max` is that of routes (`LINK_LINE_FACTOR` times a client's), `payload_max` bounds what a
-    peer may make this server hold. `account` may be set once the handshake has told it.
+    peer may make this server hold; below 0 he is a stranger, who has no messages to give and little
+    to say. `account` may be set once the handshake has told it.
     """
 
-    __slots__ = ("_dead", "_intake", "account", "line_max", "payload_max")
+    __slots__ = ("_dead", "_greetings", "_intake", "account", "line_max", "payload_max")
 
     def __init__(self, line_max: int, payload_max: int, account: bytes = b"") -> None:
         self.line_max = line_max
@@ -206,6 +210,7 @@ class RouteParser:
         self.account = account
         self._intake = Intake()
         self._dead = False
+        self._greetings = 0
 
     def feed(self, chunk: bytes) -> list[RouteOp]:
         """The operations that `chunk` completes; bad input ends the list with a Bad."""
@@ -214,8 +219,14 @@ class RouteParser:
         while data is not None and 0 <= position < len(data):
             op, position = self.step(data, position)
             if op is not None:
-                ops.append(op)
+                ops.append(self._greeting(op) if self.payload_max < 0 else op)
+            if self._dead:
+                break
         return ops
+
+    def _greeting(self, op: RouteOp) -> RouteOp:
+        self._greetings += 1
+        return op if self._greetings <= GREETINGS_MAX else self._end(TOO_MANY_GREETINGS)[0]
 
     def gather(self, chunk: bytes) -> bytes | None:
         """What is there for `step`; None while nothing can be made of it."""

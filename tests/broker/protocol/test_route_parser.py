@@ -19,7 +19,13 @@ from jsctl.broker.protocol.ops import (
     Routed,
     RouteOp,
 )
-from jsctl.broker.protocol.route import GatewayParser, LeafParser, RouteParser
+from jsctl.broker.protocol.route import (
+    GREETINGS_MAX,
+    TOO_MANY_GREETINGS,
+    GatewayParser,
+    LeafParser,
+    RouteParser,
+)
 
 CASES: list[tuple[bytes, list[RouteOp]]] = [
     (b"PING\r\nPONG\r\n", [Ping(), Pong()]),
@@ -153,3 +159,20 @@ def test_what_other_clusters_do_not_say(data: bytes, bad: Bad) -> None:
 def test_only_other_clusters_speak_of_whole_accounts() -> None:
     for parser in (RouteParser(4096, 1024), LeafParser(4096, 1024)):
         assert parser.feed(b"A+ $G\r\n") == [UNKNOWN]
+
+
+@pytest.mark.parametrize("parser", [RouteParser, LeafParser, GatewayParser])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_stranger_has_little_to_say(parser: type[RouteParser], at_once: bool) -> None:
+    """Who does not say who he is costs no more than that, however much he sends."""
+    stranger, count = parser(4096, -1), 2 * GREETINGS_MAX
+    chunks = [b"+OK\r\n" * count] if at_once else [b"+OK\r\n"] * count
+    ops = [op for chunk in chunks for op in stranger.feed(chunk)]
+    assert ops == [*[Ok()] * GREETINGS_MAX, TOO_MANY_GREETINGS]
+
+
+def test_a_peer_that_is_known_may_go_on() -> None:
+    peer = RouteParser(4096, -1)
+    peer.feed(b"PING\r\n" * GREETINGS_MAX)
+    peer.payload_max = 100
+    assert peer.feed(b"PING\r\n" * 1000) == [Ping()] * 1000
