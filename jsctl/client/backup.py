@@ -10,6 +10,7 @@ import json
 import os
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from time import perf_counter
@@ -176,8 +177,8 @@ async def restore_stream(
 ) -> Restored:
     """A stream of that configuration from a directory. Raises ApiError if the server refuses.
 
-    One that is broken off before all is sent leaves no stream; if the server does not say so,
-    `part_left` is called.
+    One that is broken off before all is sent, or fails there, leaves no stream; if the server does
+    not say so, `part_left` is called.
     """
     started, sent, chunk_count = perf_counter(), 0, 0
     name = str(config["name"])
@@ -197,7 +198,7 @@ async def restore_stream(
                     _check(answer, name)
                 sent, chunk_count = sent + len(chunk), chunk_count + 1
                 progress(sent)
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, JsctlError, OSError):
         await _give_up(manager, name, target, part_left)
         raise
     try:
@@ -227,9 +228,12 @@ async def _taken_back(manager: Manager, name: str, target: str) -> bool:
 
     A stream that somebody else has made by now stays: its messages are not older than itself.
     """
+    from nats.errors import NoRespondersError
+
     try:
         async with asyncio.timeout(LEAVE_S):
-            await manager.client.request(target, b"", timeout=LEAVE_S)
+            with suppress(NoRespondersError):  # from one that has given it up by itself
+                await manager.client.request(target, b"", timeout=LEAVE_S)
             info = await manager.stream_info(name)
             first = parse_time(info.state.first_ts) if info.state.messages else 0
             if first < parse_time(info.created):

@@ -7,17 +7,20 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import Enum, auto
 from pathlib import Path
 
 import pytest
 
+from jsctl.api.times import SECOND_NS
 from jsctl.backups.directory import description_of
 from jsctl.cli import main
 from jsctl.client.backup import restore_stream
 from jsctl.client.manager import open_manager
 from jsctl.commands.toolkit.invocation import finishing
 from jsctl.commands.toolkit.invocation.finishing import finished
+from jsctl.errors import Unreachable
 from jsctl.settings import Context, Settings
 from jsctl.testing import Broker, BrokerFactory, RealServer
 from tests.support.command_line import FOREIGN
@@ -27,6 +30,7 @@ pytestmark = pytest.mark.processes
 END_S = 60
 SILENT_S = 0.3
 """Much longer than until an interrupt is told again, where a test says so."""
+TIMEOUT_S = 0.5
 INTERRUPTED, LEFT = 130, 0
 """Broken off; or ended the way that is meant to end it, as reports that are watched."""
 CONFIG = """
@@ -379,11 +383,20 @@ def test_an_interrupt_that_was_forgotten_is_told_again(monkeypatch: pytest.Monke
         finished(forgetful())
 
 
-@pytest.mark.parametrize("again", [False, True])
-def test_what_tells_an_interrupt_again_does_not_break_off_what_takes_a_restore_back(
-    saved: Path, again: bool, monkeypatch: pytest.MonkeyPatch
+class Ends(Enum):
+    """What breaks a restore off."""
+
+    INTERRUPT = auto()
+    TWO_INTERRUPTS = auto()
+    SILENCE = auto()
+
+
+@pytest.mark.parametrize("ends", list(Ends))
+def test_what_had_come_is_taken_back_when_the_server_is_there_again(
+    saved: Path, ends: Ends, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second one of the user does, and is told that a part may be left."""
+    """What tells an interrupt again does not break that off; a second one of the user does, and
+    he is told that a part may be left."""
     monkeypatch.setattr(finishing, "TOLD_AGAIN_S", 0.05)
     directory, sent, left = saved / "OBJ_O", list[int](), list[str]()
     description = description_of(directory)
@@ -396,13 +409,19 @@ def test_what_tells_an_interrupt_again_does_not_break_off_what_takes_a_restore_b
                 return
             sent.append(size)
             server.pause()
+            if ends is Ends.SILENCE:
+                loop.call_later(2 * TIMEOUT_S, server.resume)
+                return
             signal.raise_signal(signal.SIGINT)
-            if again:
-                loop.call_later(SILENT_S, signal.raise_signal, signal.SIGINT)
-            else:
+            if ends is Ends.INTERRUPT:
                 loop.call_later(SILENT_S, server.resume)
+            else:
+                loop.call_later(SILENT_S, signal.raise_signal, signal.SIGINT)
 
-        async with open_manager(Settings(connection=Context(url=server.url))) as manager:
+        settings = Settings(connection=Context(url=server.url))
+        if ends is Ends.SILENCE:
+            settings = replace(settings, timeout_ns=int(TIMEOUT_S * SECOND_NS))
+        async with open_manager(settings) as manager:
             await restore_stream(
                 manager,
                 directory,
@@ -414,14 +433,15 @@ def test_what_tells_an_interrupt_again_does_not_break_off_what_takes_a_restore_b
         return None
 
     with RealServer("-js") as server:
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(Unreachable if ends is Ends.SILENCE else KeyboardInterrupt):
             finished(restoring())
-        if again:
+        if ends is Ends.TWO_INTERRUPTS:
             server.resume()
             assert left == ["a part"]
         else:
-            assert main(["-s", server.url, "stream", "ls", "--all", "-n"]) == 0
-            assert not left
+            found = server.monitor("/jsz", timeout_s=END_S)
+            assert isinstance(found, dict)
+            assert (found["streams"], left) == (0, [])
 
 
 def test_what_a_command_makes_of_an_interrupt_counts() -> None:

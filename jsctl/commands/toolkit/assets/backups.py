@@ -140,8 +140,12 @@ async def _restored(
         done = await restore_stream(
             manager, directory, config, description.state, progress=progress, part_left=part_left
         )
-    except ApiError as error:
-        raise RequestFailed(error, prefix="restore failed") from None
+    except (JsctlError, OSError) as error:
+        if state.part:
+            call.output.note(f"the server may have a part of {name}: it does not answer")
+        if isinstance(error, ApiError):
+            raise RequestFailed(error, prefix="restore failed") from None
+        raise
     state.done, state.sent = [*state.done, name], ""
     seconds = round(done.seconds)
     call.output.say(f'\nRestored stream "{name}" in {format_duration(seconds * SECOND_NS)}\n')
