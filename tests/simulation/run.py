@@ -415,10 +415,10 @@ class Simulation(Side):
 
 def _pending_max(plan: Plan) -> int:
     """What may wait for a client: more where a lot comes at once, when a long way is open again,
-    or damage that held up a consumer is repaired."""
+    damage that held up a consumer is repaired, or one begins anew."""
     if not plan.chat:
         return ClientLimits().pending_bytes_max
-    at_once = plan.clusters or any(item.kind in ROT_FAULTS for item in plan.items)
+    at_once = plan.clusters or any(item.kind in {*ROT_FAULTS, "consumer"} for item in plan.items)
     return PENDING_MAX * (AT_ONCE if at_once else 1)
 
 
