@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from jsctl.broker.linking.fields import split_url
 from jsctl.broker.routes.mesh import Mesh
-from jsctl.broker.routes.types import HANDSHAKES_MAX, GatewayTold, MeshOptions, RouteUrl
+from jsctl.broker.routes.types import (
+    HANDSHAKES_MAX,
+    POOL_SIZE_MAX,
+    GatewayTold,
+    MeshOptions,
+    RouteUrl,
+)
 from jsctl.broker.routes.wire import parse_info
 from jsctl.broker.turn import Accepted, ConnKind
 
@@ -73,6 +79,12 @@ def spoken_to(lines: list[tuple[str, dict[str, object]]], **more: object) -> tup
             "INFO",
             {**INFO, "route_pool_idx": 7},
             "-ERR 'Invalid route pool index: 7 - pool size is 3'",
+            "Protocol Violation",
+        ),
+        (
+            "INFO",
+            {**INFO, "route_pool_size": POOL_SIZE_MAX + 1},
+            "-ERR 'Invalid route pool size: 1025'",
             "Protocol Violation",
         ),
         (
