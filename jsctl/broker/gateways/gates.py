@@ -91,6 +91,7 @@ class Gates(LinkDoor[Gate]):
 
     def told_by_routes(self, gateway: str, urls: tuple[str, ...], now_ns: int) -> None:
         """Another server of this cluster tells of another cluster."""
+        self._stirred = True
         self.connections.heard(gateway, urls, now_ns)
 
     def cluster_changed(self, servers: tuple[ClusterServer, ...]) -> None:

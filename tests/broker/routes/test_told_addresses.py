@@ -53,3 +53,18 @@ def test_a_port_that_is_none(play: NodePlay, route: PlayClient, port: str) -> No
     tells(route, **GATEWAY, gateway_urls=[f"10.0.0.7:{port}", "10.0.0.8:7222"])
     play.run(1)
     assert [one.host for one in play.dials] == ["10.0.0.8"]
+
+
+NEWS = {
+    "a server": {"server_id": "NY", "server_name": "y", "ip": "nats-route://10.0.0.8:6222/"},
+    "a cluster": {**GATEWAY, "gateway_urls": ["10.0.0.8:7222"]},
+}
+
+
+@pytest.mark.parametrize("news", NEWS.values(), ids=NEWS)
+def test_who_is_told_of_is_dialed_at_once(
+    play: NodePlay, route: PlayClient, news: dict[str, object]
+) -> None:
+    """The next ping is a while away, and nobody else has anything to say."""
+    tells(route, **news)
+    assert [one.host for one in play.dials] == ["10.0.0.8"]
