@@ -208,6 +208,10 @@ class Gates(LinkDoor[Gate]):
         if start < len(chunk) and link is not None:
             self._lane.feed(link, gate.parser, chunk[start:], lambda ops: self._take(gate, ops))
 
+    def unread(self) -> list[int]:
+        """Nothing between clusters is compressed."""
+        return []
+
     def _route(self, gate: Gate, ops: list[RouteOp]) -> bool:
         if gate.link is None:
             self.connections.refuse(gate, "Authorization Violation", "Protocol Violation")

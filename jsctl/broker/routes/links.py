@@ -287,8 +287,11 @@ class Links:
 
     def deadline_ns(self) -> int | None:
         """When `tick` has something to do."""
-        unread = self.mesh.packing.unread()
-        return self.router.now_ns if unread else self.mesh.deadline_ns
+        return self.router.now_ns if self.unread() else self.mesh.deadline_ns
+
+    def unread(self) -> list[int]:
+        """Connections of which not all is opened yet."""
+        return self.mesh.packing.unread()
 
     @property
     def expecting(self) -> bool:
@@ -299,8 +302,6 @@ class Links:
         """Dials, pings, handshakes that take too long."""
         self._told = False
         self.mesh.tick(now_ns)
-        for conn in self.mesh.packing.unread():
-            self.feed(conn, b"", now_ns)
         self.follow()
 
     def follow(self) -> None:
