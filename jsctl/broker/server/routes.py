@@ -2,13 +2,15 @@
 time."""
 
 import asyncio
+import contextlib
+import socket
 import ssl
 
 from jsctl.broker.conf.units import is_address
 from jsctl.broker.options import ClusterOptions
 from jsctl.broker.server.connection import Connection, Connections
 from jsctl.broker.server.tls import HandshakeFailed, by_one_of, dialing_context, shake
-from jsctl.broker.turn import ConnKind, Dial
+from jsctl.broker.turn import ONLY_OWN, ConnKind, Dial
 
 NANOSECONDS = 1_000_000_000
 
@@ -58,9 +60,13 @@ class RouteDialer:
 
     async def _connect(self, wanted: Dial) -> Connection:
         connection = Connection(self._shared, ConnKind.ROUTE, wanted)
-        await asyncio.get_running_loop().create_connection(
-            lambda: connection, wanted.host, wanted.port
-        )
+        hosts = await _others(wanted) if wanted.own else [wanted.host]
+        loop = asyncio.get_running_loop()
+        for host in hosts[:-1]:
+            with contextlib.suppress(OSError):
+                await loop.create_connection(lambda: connection, host, wanted.port)
+                return connection
+        await loop.create_connection(lambda: connection, hosts[-1], wanted.port)
         return connection
 
     async def _secure(self, connection: Connection, context: ssl.SSLContext, name: str) -> None:
@@ -76,3 +82,14 @@ class RouteDialer:
     def _failed(self, wanted: Dial, reason: str) -> None:
         self._shared.turns.inputs.dial_failed.append((wanted, reason))
         self._shared.turns.wake()
+
+
+async def _others(wanted: Dial) -> list[str]:
+    """Where a host is that stands for several servers, this one among them. Raises OSError."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(wanted.host, wanted.port, type=socket.SOCK_STREAM)
+    hosts = dict.fromkeys(str(address[0]) for *_, address in found)
+    others = [host for host in hosts if host not in wanted.own]
+    if not others:
+        raise OSError(ONLY_OWN)
+    return others
