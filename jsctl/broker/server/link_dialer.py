@@ -11,7 +11,7 @@ import json
 import ssl
 from pathlib import Path
 
-from jsctl.broker.server.connection import Connection, Connections
+from jsctl.broker.server.connection import NEXT_ADDRESS_S, Connection, Connections
 from jsctl.broker.server.tls import HandshakeFailed, by_one_of, dialing_context, shake
 from jsctl.broker.tls_options import HandshakeFirst, TlsOptions
 from jsctl.broker.turn import LinkDial
@@ -67,7 +67,9 @@ class LinkDialer:
             first_line=loop.create_future(),
             credentials=credentials,
         )
-        await loop.create_connection(lambda: connection, wanted.host, wanted.port)
+        await loop.create_connection(
+            lambda: connection, wanted.host, wanted.port, happy_eyeballs_delay=NEXT_ADDRESS_S
+        )
         return connection
 
     async def _prepare(self, connection: Connection, wanted: LinkDial, name: str) -> bool:

@@ -8,7 +8,7 @@ import ssl
 
 from jsctl.broker.conf.units import is_address
 from jsctl.broker.options import ClusterOptions
-from jsctl.broker.server.connection import Connection, Connections
+from jsctl.broker.server.connection import NEXT_ADDRESS_S, Connection, Connections
 from jsctl.broker.server.tls import HandshakeFailed, by_one_of, dialing_context, shake
 from jsctl.broker.turn import ONLY_OWN, ConnKind, Dial
 
@@ -64,9 +64,12 @@ class RouteDialer:
         loop = asyncio.get_running_loop()
         for host in hosts[:-1]:
             with contextlib.suppress(OSError):
-                await loop.create_connection(lambda: connection, host, wanted.port)
-                return connection
-        await loop.create_connection(lambda: connection, hosts[-1], wanted.port)
+                async with asyncio.timeout(NEXT_ADDRESS_S):
+                    await loop.create_connection(lambda: connection, host, wanted.port)
+                    return connection
+        await loop.create_connection(
+            lambda: connection, hosts[-1], wanted.port, happy_eyeballs_delay=NEXT_ADDRESS_S
+        )
         return connection
 
     async def _secure(self, connection: Connection, context: ssl.SSLContext, name: str) -> None:
