@@ -34,6 +34,10 @@ class Command(Enum):
     RELOAD = "reload"
 
 
+ONLY_OWN = "no other address"
+"""Why a dial failed whose host has none but those of this server."""
+
+
 @dataclass(slots=True)
 class Dial:
     """A connection to another server that the node wants to have; `token` comes back with the
@@ -43,6 +47,8 @@ class Dial:
     host: str
     port: int
     kind: ConnKind = ConnKind.ROUTE
+    own: tuple[str, ...] = ()
+    """Addresses of the host that are this server's: another one is wanted."""
 
 
 @dataclass(slots=True)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from jsctl.testing import Broker
+from jsctl.testing import HOST, Broker
 from tests.contract.conftest import KINDS
 from tests.support.certificates import make_certificates
 from tests.support.gateways import IDS, PAIRS, block, gateway_port, linked, remote, told
 from tests.support.listeners import connected, listen
+from tests.support.ports import free_port
 from tests.support.waiting import wait_for
 
 
@@ -88,3 +89,17 @@ def test_a_cluster_of_another_name(kinds: tuple[str, str]) -> None:
     with clusters(kinds, "", "", name="Z") as (one, other):
         other.wait_log('Failing connection to gateway "Z", remote gateway name is "A"')
         assert "registered" not in one.logs + other.logs
+
+
+@pytest.mark.parametrize("kinds", PAIRS, ids=IDS)
+def test_who_is_no_number_does_not_lend_its_name(kinds: tuple[str, str], tmp_path: Path) -> None:
+    """The certificate behind a number may have the name of another address, or the number."""
+    block_tls = tls(make_certificates(tmp_path, "/CN=server", names=f"IP:{HOST}"))
+    with ExitStack() as stack:
+        config = block("A", more=block_tls)
+        one = stack.enter_context(KINDS[kinds[0]](config=config, name="a1"))
+        urls = f'"nats://localhost:{free_port()}", "nats://{HOST}:{gateway_port(one)}"'
+        config = block("B", f"{{ name: A, urls: [{urls}] }}", more=block_tls)
+        other = stack.enter_context(KINDS[kinds[1]](config=config, name="b1"))
+        linked(one, "B")
+        linked(other, "A")

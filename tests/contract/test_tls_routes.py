@@ -122,3 +122,17 @@ def said_to(port: int, authority: Path, own: Path | None) -> str:
         if not line:
             raise ConnectionResetError("turned away")
         return line
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_whom_others_tell_of_is_known_by_a_name(
+    kind: str, ports: tuple[int, int], tmp_path: Path
+) -> None:
+    """Servers tell of each other as numbers; certificates that name hosts alone are shown there,
+    too."""
+    at = make_certificates(tmp_path, "/CN=server", names="DNS:localhost")
+    with ExitStack() as stack:
+        stack.enter_context(member(kind, "n1", ports[0], at))
+        second = stack.enter_context(member(kind, "n2", ports[1], at, ports[0]))
+        third = stack.enter_context(member(kind, "n3", -1, at, ports[0]))
+        wait_for(lambda: routes(second) > 7 and routes(third) > 7, "routes to both others")

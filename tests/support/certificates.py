@@ -12,8 +12,17 @@ def openssl(*words: str, cwd: Path) -> None:
     subprocess.run(["openssl", *words], cwd=cwd, check=True, capture_output=True)
 
 
-def make_certificates(path: Path, subject: str = "/CN=localhost", *, strict: bool = True) -> Path:
-    """`ca.pem`, and `cert.pem` with `key.pem` for this machine, signed by it; gives `path`.
+THIS_MACHINE = "DNS:localhost,IP:127.0.0.1"
+
+
+def make_certificates(
+    path: Path,
+    subject: str = "/CN=localhost",
+    *,
+    names: str = THIS_MACHINE,
+    strict: bool = True,
+) -> Path:
+    """`ca.pem`, and `cert.pem` with `key.pem` for these names, signed by it; gives `path`.
 
     Not `strict` is an authority that does not say what its key is for: RFC 5280 asks for that and
     Python from 3.13 on does by itself; nats-server and its clients do not.
@@ -22,7 +31,7 @@ def make_certificates(path: Path, subject: str = "/CN=localhost", *, strict: boo
     authority = ("-x509", "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca", "-days", "2")
     openssl("req", *CURVE, *authority, *usage, cwd=path)
     openssl("req", *CURVE, "-keyout", "key.pem", "-out", "req.pem", "-subj", subject, cwd=path)
-    extensions = ["subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    extensions = [f"subjectAltName={names}"]
     if strict:
         extensions += ["authorityKeyIdentifier=keyid", "subjectKeyIdentifier=hash"]
     (path / "ext").write_text("\n".join(extensions) + "\n")

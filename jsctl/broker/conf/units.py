@@ -4,6 +4,7 @@ Each function returns None for text that is not of its kind; the caller knows th
 """
 
 import re
+from ipaddress import ip_address
 from urllib.parse import unquote, urlsplit
 
 from jsctl.broker.options import GIB, HOUR_NS, KIB, MIB, MINUTE_NS, SECOND_NS, Url
@@ -106,6 +107,15 @@ def route_url(text: str) -> Url | None:
 def host_text(host: str, port: int) -> str:
     """`host:port`, with brackets round an IPv6 address."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def is_address(host: str) -> bool:
+    """Whether a host is a number, and no name."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def size_text(size: int) -> str:

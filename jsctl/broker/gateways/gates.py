@@ -91,6 +91,7 @@ class Gates(LinkDoor[Gate]):
 
     def told_by_routes(self, gateway: str, urls: tuple[str, ...], now_ns: int) -> None:
         """Another server of this cluster tells of another cluster."""
+        self._stirred = True
         self.connections.heard(gateway, urls, now_ns)
 
     def cluster_changed(self, servers: tuple[ClusterServer, ...]) -> None:
@@ -206,6 +207,10 @@ class Gates(LinkDoor[Gate]):
         link = gate.link
         if start < len(chunk) and link is not None:
             self._lane.feed(link, gate.parser, chunk[start:], lambda ops: self._take(gate, ops))
+
+    def unread(self) -> list[int]:
+        """Nothing between clusters is compressed."""
+        return []
 
     def _route(self, gate: Gate, ops: list[RouteOp]) -> bool:
         if gate.link is None:

@@ -5,9 +5,8 @@ addresses are tried before there is a pause.
 """
 
 from dataclasses import field, replace
-from ipaddress import ip_address
 
-from jsctl.broker.conf.units import host_text
+from jsctl.broker.conf.units import host_text, is_address
 from jsctl.broker.gateway_options import GatewayUrl, RemoteGateway
 from jsctl.broker.gateways.types import (
     CONNECT_RETRY_FIRST_NS,
@@ -80,15 +79,7 @@ class RemoteCluster:
     def tls_name(self, url: GatewayUrl) -> str:
         """Whose certificate is to be shown at an address: servers tell of themselves as numbers."""
         hosts = [url.host, *(one.host for one in self.urls.values())]
-        return next((host for host in hosts if not _is_address(host)), url.host)
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
+        return next((host for host in hosts if not is_address(host)), url.host)
 
 
 @dataclass(slots=True)

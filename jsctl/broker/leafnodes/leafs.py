@@ -234,11 +234,16 @@ class Leafs(LinkDoor[Leaf]):
         leaf = self.connections.by_conn.get(conn)
         if leaf is None:
             return
-        leaf.last_in_ns = now_ns
+        if chunk:
+            leaf.last_in_ns = now_ns
         if leaf.unpacking is None:
             self._read(leaf, chunk)
         else:
             self._unpack(leaf, leaf.unpacking, chunk)
+
+    def unread(self) -> list[int]:
+        """Connections of which not all is opened yet."""
+        return [leaf.conn for leaf in self._compressed() if _is_unread(leaf)]
 
     def _unpack(self, leaf: Leaf, unpacking: Unpacking, chunk: bytes = b"") -> None:
         """Open what came, as much as one turn is for; meanwhile no more is read."""
@@ -359,8 +364,6 @@ class Leafs(LinkDoor[Leaf]):
         for leaf in list(self.connections.by_conn.values()):
             if now_ns >= leaf.alive.deadline_ns:
                 self._due(leaf, now_ns)
-            if leaf.unpacking is not None and leaf.unpacking.waiting and not leaf.closing:
-                self._unpack(leaf, leaf.unpacking)
 
     def _due(self, leaf: Leaf, now_ns: int) -> None:
         connections = self.connections

@@ -6,8 +6,8 @@ the hub is left alone for a while.
 """
 
 from dataclasses import field, replace
-from ipaddress import ip_address
 
+from jsctl.broker.conf.units import is_address
 from jsctl.broker.leafnode_options import GLOBAL_ACCOUNT, LeafNodeOptions, LeafRemote, LeafUrl
 from jsctl.broker.leafnodes.types import SYSTEM_DELAY_NS, LeafSettings
 from jsctl.broker.linking.fields import split_url
@@ -74,17 +74,9 @@ class Remote:
 
     def tls_name(self, url: LeafUrl) -> str:
         """Whose certificate is to be shown at an address: hubs tell of theirs as numbers."""
-        if not _is_address(url.host):
+        if not is_address(url.host):
             return url.host
-        return next((one.host for one in self.options.urls if not _is_address(one.host)), url.host)
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
+        return next((one.host for one in self.options.urls if not is_address(one.host)), url.host)
 
 
 @dataclass(slots=True)

@@ -1,6 +1,7 @@
 """INFO and CONNECT between servers: JSON fields of the right types, and lines made of them."""
 
 import json
+import re
 from collections.abc import Mapping
 
 from jsctl.api.jsontext import parse_object
@@ -22,6 +23,8 @@ BLANKS = frozenset(" \t\r\n")
 """What ends a word of the protocol, or its line."""
 INFO_BYTES_MAX = 1 << 20
 """An INFO or CONNECT of a server; it tells of the whole cluster's URLs."""
+_PORT = re.compile(r"[0-9]{1,5}").fullmatch
+"""The interpreter converts no number of thousands of digits."""
 
 
 class Fields:
@@ -96,6 +99,6 @@ def split_url(url: str) -> tuple[str, int] | None:
     authority = rest.partition("/")[0].rpartition("@")[2]
     host, _, port = authority.rpartition(":")
     host = host.strip("[]")
-    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+    if not host or _PORT(port) is None or not 0 < int(port) < 65536:
         return None
     return host, int(port)

@@ -30,6 +30,10 @@ class Door(Protocol):
     def pending(self, conn: int, unsent_bytes: int) -> None:
         """What the edge still has to send crossed a watermark."""
 
+    def unread(self) -> list[int]:
+        """Connections of which more came than one turn opens: they are fed with nothing, to go
+        on."""
+
     def dial_failed(self, dial: Dial, reason: str, now_ns: int) -> None:
         """A dial did not lead to a connection."""
 

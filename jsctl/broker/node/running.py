@@ -318,6 +318,8 @@ class RunningNode:
             self.jetstream.engine.look()
         for door in self._doors:
             door.tick(now_ns)
+            for conn in door.unread():
+                self._line.run(conn, door.feed, conn, b"", now_ns)
         if self.jetstream is not None and self._gates is not None:
             connections = self._gates.connections
             self.jetstream.know_clusters(connections.bare(), connections.serving(), now_ns)

@@ -15,7 +15,7 @@ from jsctl.broker.routes.types import (
     MeshOptions,
     RouteUrl,
 )
-from jsctl.broker.turn import Dial, Jitter
+from jsctl.broker.turn import ONLY_OWN, Dial, Jitter
 
 
 class DialSchedule:
@@ -92,20 +92,23 @@ class DialSchedule:
         token = self._next_token
         self._next_token += 1
         self._tokens[token] = (target, account)
-        self.dials.append(Dial(token, target.host, target.port))
+        self.dials.append(Dial(token, target.host, target.port, own=tuple(sorted(target.own))))
 
     def arrived(self, token: int) -> tuple[RouteAddress, str] | None:
         """What a successful dial was for; None when it is not wanted any more."""
         return self._tokens.pop(token, None)
 
-    def failed(self, token: int, now_ns: int) -> RouteAddress | None:
-        """A dial failed: plan the next one. Returns its target."""
+    def failed(self, token: int, reason: str, now_ns: int) -> RouteAddress | None:
+        """A dial failed: plan the next one, unless nobody else is there. Returns its target."""
         purpose = self._tokens.pop(token, None)
         if purpose is None:
             return None
         target, account = purpose
         target.inflight.discard(account)
-        self.retry(target, now_ns)
+        if reason == ONLY_OWN:
+            self.forget(target)
+        else:
+            self.retry(target, now_ns)
         return target
 
     def retry(self, target: RouteAddress, now_ns: int) -> None:
@@ -122,6 +125,13 @@ class DialSchedule:
     def soon(self, target: RouteAddress, now_ns: int) -> None:
         """A working connection was lost: look again almost at once."""
         target.due_ns = now_ns + self._jitter(RECONNECT_JITTER_NS)
+
+    def met_itself(self, target: RouteAddress, address: str) -> None:
+        """This server was behind an address: a name may stand for others as well."""
+        if address == target.host or address in target.own:
+            self.forget(target)
+        else:
+            target.own.add(address)
 
     def forget(self, target: RouteAddress) -> None:
         """Never dial it again."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Container
 from jsctl.broker.linking.fields import UNAUTHORIZED, new_nonce
 from jsctl.broker.routes import wire
 from jsctl.broker.routes.state import Link, RouteAddress, RoutePeer
-from jsctl.broker.routes.types import MeshOptions
+from jsctl.broker.routes.types import POOL_SIZE_MAX, MeshOptions
 from jsctl.broker.routes.wire import RouteConnect, RouteInfo
 from jsctl.broker.turn import Jitter
 
@@ -72,6 +72,8 @@ def place_refusal(
 ) -> str:
     """Why a first INFO may not lead to a link, by its pool and account; empty when it may."""
     account, size = link.account, max(options.pool_size, info.pool_size)
+    if size > POOL_SIZE_MAX:
+        return f"Invalid route pool size: {size}"
     if account and account not in known_accounts:
         return f'Unable to lookup account "{account}": account missing'
     if options.pool_size < 1 or info.pool_size < 1:

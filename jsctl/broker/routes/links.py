@@ -122,6 +122,8 @@ class Links:
     _links: dict[int, RouteLink] = field(default_factory=dict)
     _made: MeshOutput = field(default_factory=MeshOutput)
     _peers: list[tuple[str, PeerChange]] = field(default_factory=list)
+    _told: bool = False
+    """Another server has told something, perhaps of one that is to be dialed."""
 
     @staticmethod
     def of(
@@ -270,6 +272,7 @@ class Links:
             case Pong():
                 self.mesh.pong(conn, now_ns)
             case Info():
+                self._told = True
                 self.mesh.info(conn, op.body, now_ns)
             case Connect():
                 self.mesh.connect(conn, op.body, now_ns)
@@ -284,18 +287,21 @@ class Links:
 
     def deadline_ns(self) -> int | None:
         """When `tick` has something to do."""
-        return self.router.now_ns if self.expecting else self.mesh.deadline_ns
+        return self.router.now_ns if self.unread() else self.mesh.deadline_ns
+
+    def unread(self) -> list[int]:
+        """Connections of which not all is opened yet."""
+        return self.mesh.packing.unread()
 
     @property
     def expecting(self) -> bool:
-        """Whether something that came is still to be opened."""
-        return bool(self.mesh.packing.unread())
+        """Whether something that came is still to be opened, or to be followed by a dial."""
+        return self._told or bool(self.mesh.packing.unread())
 
     def tick(self, now_ns: int) -> None:
         """Dials, pings, handshakes that take too long."""
+        self._told = False
         self.mesh.tick(now_ns)
-        for conn in self.mesh.packing.unread():
-            self.feed(conn, b"", now_ns)
         self.follow()
 
     def follow(self) -> None:

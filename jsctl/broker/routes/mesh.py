@@ -115,7 +115,7 @@ class Mesh:
 
     def dial_failed(self, token: int, reason: str, now_ns: int) -> None:
         """A dial did not lead to a connection."""
-        target = self._dialer.failed(token, now_ns)
+        target = self._dialer.failed(token, reason, now_ns)
         if target is not None:
             where = wire.join_url(target.host, target.port)
             self._log(LogLevel.DEBUG, f"Error trying to connect to route {where}: {reason}")
@@ -294,7 +294,7 @@ class Mesh:
     def _first_info(self, link: Link, info: RouteInfo, now_ns: int) -> None:
         if info.server_id == self.options.server_id:
             if link.target is not None:
-                self._dialer.forget(link.target)
+                self._dialer.met_itself(link.target, link.host)
             self._close(link, "Duplicate Route", now_ns)
             return
         if info.cluster and not self._agree(

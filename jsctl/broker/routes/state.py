@@ -34,6 +34,8 @@ class RouteAddress:
     """Accounts ("" for the pool) of dials that are not registered yet."""
     refused: set[str] = field(default_factory=set)
     """Accounts that the peer does not give a link of their own."""
+    own: set[str] = field(default_factory=set)
+    """Of the addresses of the host, those that are this server's."""
 
 
 @dataclass(slots=True, eq=False)

@@ -26,6 +26,8 @@ IMPLICIT_RETRIES = 5
 """How often a gossiped route is tried again, unless `connect_retries` says more."""
 HANDSHAKES_MAX = 512
 """Connections that may be in handshake at a time; one more is closed."""
+POOL_SIZE_MAX = 1024
+"""As large may a pool be configured, and as large may that of another server be."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,8 @@ MAPPED_IPV4 = "::ffff:"
 CLIENT_CLOSED = "Client Closed"
 READ_ERROR = "Read Error"
 TLS_FAILED = "TLS Handshake Failure"
+NEXT_ADDRESS_S = 0.25
+"""So long after an address of a host is dialed the next one is, too: some may be silent."""
 EARLY_BYTES_MAX = 1 << 20
 """What may arrive before the node knows of a connection; an INFO has room in it."""
 

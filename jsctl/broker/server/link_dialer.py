@@ -11,8 +11,8 @@ import json
 import ssl
 from pathlib import Path
 
-from jsctl.broker.server.connection import Connection, Connections
-from jsctl.broker.server.tls import HandshakeFailed, dialing_context, shake
+from jsctl.broker.server.connection import NEXT_ADDRESS_S, Connection, Connections
+from jsctl.broker.server.tls import HandshakeFailed, by_one_of, dialing_context, shake
 from jsctl.broker.tls_options import HandshakeFirst, TlsOptions
 from jsctl.broker.turn import LinkDial
 
@@ -29,24 +29,34 @@ class LinkDialer:
 
     async def dial(self, wanted: LinkDial) -> None:
         """Connect once; `accepted` or `dial_failed` carries the token."""
-        connection: Connection | None = None
         try:
             credentials = _read(wanted.credentials) if wanted.credentials else ""
-            async with asyncio.timeout(wanted.timeout_ns / NANOSECONDS):
-                connection = await self._connect(wanted, credentials)
-            secured = await self._prepare(connection, wanted)
+            await by_one_of(
+                list(dict.fromkeys((wanted.tls_name, wanted.host))),
+                lambda name: self._open(wanted, credentials, name),
+            )
         except (OSError, ValueError, HandshakeFailed) as error:
             # A name that no resolver takes is a ValueError; hubs tell names of other hubs.
             reason = getattr(error, "strerror", None) or str(error) or "i/o timeout"
-            self._failed(wanted, connection, reason)
+            self._failed(wanted, reason)
         except Exception:
-            self._failed(wanted, connection, "internal error")
+            self._failed(wanted, "internal error")
             raise
+
+    async def _open(self, wanted: LinkDial, credentials: str, name: str) -> None:
+        """Have a connection that is announced, if TLS is wanted with whose certificate has a
+        name."""
+        async with asyncio.timeout(wanted.timeout_ns / NANOSECONDS):
+            connection = await self._connect(wanted, credentials)
+        try:
+            secured = await self._prepare(connection, wanted, name)
+        except Exception:
+            connection.abort("TLS Handshake Failure")
+            raise
+        if secured:
+            connection.announce(tls=True)
         else:
-            if secured:
-                connection.announce(tls=True)
-            else:
-                connection.announce_plain()
+            connection.announce_plain()
 
     async def _connect(self, wanted: LinkDial, credentials: str) -> Connection:
         loop = asyncio.get_running_loop()
@@ -57,34 +67,34 @@ class LinkDialer:
             first_line=loop.create_future(),
             credentials=credentials,
         )
-        await loop.create_connection(lambda: connection, wanted.host, wanted.port)
+        await loop.create_connection(
+            lambda: connection, wanted.host, wanted.port, happy_eyeballs_delay=NEXT_ADDRESS_S
+        )
         return connection
 
-    async def _prepare(self, connection: Connection, wanted: LinkDial) -> bool:
+    async def _prepare(self, connection: Connection, wanted: LinkDial, name: str) -> bool:
         """Wait for INFO, and shake hands if either side wants that; whether it did."""
         tls = wanted.tls
         first = tls is not None and tls.handshake_first is not HandshakeFirst.NEVER
         if first:
-            await _secure(connection, wanted, tls or TlsOptions())
+            await _secure(connection, name, tls or TlsOptions())
         assert connection.first_line is not None
         async with asyncio.timeout(wanted.first_info_ns / NANOSECONDS):
             line = await connection.first_line
         if connection.gone:
             raise HandshakeFailed("connection closed")
         if not first and (tls is not None or _requires_tls(line)):
-            await _secure(connection, wanted, tls or TlsOptions(), line + b"\n")
+            await _secure(connection, name, tls or TlsOptions(), line + b"\n")
             return True
         return first
 
-    def _failed(self, wanted: LinkDial, connection: Connection | None, reason: str) -> None:
-        if connection is not None:
-            connection.abort("TLS Handshake Failure")
+    def _failed(self, wanted: LinkDial, reason: str) -> None:
         self._shared.turns.inputs.dial_failed.append((wanted, reason))
         self._shared.turns.wake()
 
 
 async def _secure(
-    connection: Connection, wanted: LinkDial, tls: TlsOptions, first_line: bytes = b""
+    connection: Connection, name: str, tls: TlsOptions, first_line: bytes = b""
 ) -> None:
     context: ssl.SSLContext = dialing_context(tls)
     if connection.gone:
@@ -95,7 +105,7 @@ async def _secure(
         context,
         tls,
         server_side=False,
-        name=wanted.tls_name,
+        name=name,
         first_line=first_line,
     )
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,9 @@ NAMES = {
     "reload": signal.SIGHUP,
 }
 """Commands of `--signal`."""
+PID_MAX = (1 << 31) - 1
+_PID = re.compile(r"[1-9][0-9]{0,9}").fullmatch
+"""0 would be whoever belongs together with this process, the shell's command among them."""
 
 
 def install(heard: Callable[[signal.Signals], None]) -> None:
@@ -61,11 +65,8 @@ def send(command: str) -> None:
 
 def find(target: str) -> list[int]:
     """Process ids of `--signal`: a pid, a pid file, `prefix*`, or nothing for the only server."""
-    text = target
-    path = Path(target) if target else None
-    if path is not None and path.is_file():
-        text = path.read_text().strip()
-    if text.isdecimal():
+    text = _said_by_file(target) if target else ""
+    if _PID(text) and int(text) <= PID_MAX:
         return [int(text)]
     prefix = text.removesuffix("*") if text.endswith("*") else None
     if text and prefix is None:
@@ -81,6 +82,18 @@ def find(target: str) -> list[int]:
             f"several servers are running: {pids}", place="--signal", remedy="use cmd=pid"
         )
     return found
+
+
+def _said_by_file(target: str) -> str:
+    """What is in a pid file; what is none is meant itself."""
+    try:
+        if not Path(target).is_file():
+            return target
+        return Path(target).read_text(errors="replace").strip()
+    except OSError as error:
+        raise ConfigError(
+            f"{target!r} cannot be read: {error.strerror}", place="--signal", remedy="use cmd=pid"
+        ) from error
 
 
 def servers() -> list[int]:

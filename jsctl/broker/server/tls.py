@@ -5,13 +5,14 @@ round, and its `auto` form waits a moment to see what the client does.
 """
 
 import asyncio
+import contextlib
 import hashlib
 import os
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.server.connection import Connection
@@ -36,8 +37,17 @@ CURVE_NAMES = {
 VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
 
+WRONG_NAMES = (62, 64)
+"""What OpenSSL says of a certificate that names another host, or another address."""
+T = TypeVar("T")
+
+
 class HandshakeFailed(Exception):
     """The peer and we did not agree; `args[0]` says why."""
+
+
+class WrongName(HandshakeFailed):
+    """A certificate names somebody else, and is whole."""
 
 
 def server_context(
@@ -199,12 +209,22 @@ async def shake(
             ssl_handshake_timeout=options.timeout_ns / NANOSECONDS,
         )
     except (ssl.SSLError, OSError) as error:
-        raise HandshakeFailed(_reason(error)) from error
+        wrong = isinstance(error, ssl.SSLCertVerificationError) and error.verify_code in WRONG_NAMES
+        raise (WrongName if wrong else HandshakeFailed)(_reason(error)) from error
     if transport is None:
         raise HandshakeFailed("connection closed")
     check_pin(transport, options)
     connection.attach(transport)
     connection.release_writes()
+
+
+async def by_one_of(names: Sequence[str], dial: Callable[[str], Awaitable[T]]) -> T:
+    """Dial somebody whose certificate may have each of these names: servers tell of others as
+    numbers. Raises what `dial` raises, WrongName for the last one only."""
+    for name in names[:-1]:
+        with contextlib.suppress(WrongName):
+            return await dial(name)
+    return await dial(names[-1])
 
 
 def check_pin(transport: asyncio.Transport, options: TlsOptions) -> None:

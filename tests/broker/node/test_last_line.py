@@ -6,12 +6,16 @@ from typing import NoReturn
 
 import pytest
 
+from jsctl.broker.compression_options import FAST, Compression
 from jsctl.broker.errors import DiskError
 from jsctl.broker.handlers import api, direct
 from jsctl.broker.handlers.decisions import Decider
+from jsctl.broker.leafnode_options import LeafNodeOptions
+from jsctl.broker.linking.compression import PORTION_BYTES, packed
 from jsctl.broker.options import MappingOptions, MappingTarget
 from jsctl.broker.sessions.last_line import TEXT
-from tests.support.node_play import NodePlay, node_options
+from jsctl.broker.turn import Accepted, ConnKind
+from tests.support.node_play import NodePlay, PlayClient, node_options
 from tests.support.sim_disk import SimDisk
 
 SAID = b"-ERR '%s'" % TEXT
@@ -27,6 +31,10 @@ class Bug(Exception):
 def fails(*_: object, **__: object) -> NoReturn:
     """A part with a bug."""
     raise Bug("here")
+
+
+def unread(data: bytes) -> None:
+    """What is said to a connection is of no concern."""
 
 
 class Chance:
@@ -84,6 +92,28 @@ def test_a_bug_in_a_session_ends_the_connection() -> None:
     play.connect().publish("b", b"kept")
     assert other.messages == [("b", "", b"kept")]
     assert play.exit is None
+
+
+def test_a_bug_in_what_a_later_turn_opens_ends_the_connection() -> None:
+    """A few compressed bytes may be more than one turn is for."""
+    chance = Chance()
+    options = node_options(
+        accounts=(),
+        mappings=(MappingOptions("m", HALVES),),
+        leafnodes=LeafNodeOptions(port=7422, compression=Compression(FAST)),
+    )
+    play = NodePlay(options, jitter=chance)
+    leaf = play.clients[99] = PlayClient(play, 99)
+    leaf.take = unread  # type: ignore[method-assign]  # it is compressed
+    play.turn(accepted=[Accepted(99, ConnKind.LEAF, "127.0.0.1", 1)])
+    leaf.send(b'INFO {"compression":"s2_fast"}\r\n')
+    leaf.send(packed(FAST, b'CONNECT {"name":"l","cluster":"l"}\r\n'))
+    chance.error = Bug("in a mapping")
+    leaf.send(packed(FAST, b"+OK\r\n" * (PORTION_BYTES // 3) + b"LMSG m 1\r\nx\r\n"))
+    assert [(fault.place, fault.error) for fault in play.faults] == [
+        ("connection 99", chance.error)
+    ]
+    assert play.get("/varz")[1]["leafnodes"] == 0
 
 
 def test_what_came_before_the_bug_was_done_and_nothing_behind_it() -> None:

@@ -11,9 +11,15 @@ from hypothesis import strategies as st
 
 from jsctl.broker.linking.fields import split_url
 from jsctl.broker.routes.mesh import Mesh
-from jsctl.broker.routes.types import HANDSHAKES_MAX, GatewayTold, MeshOptions, RouteUrl
+from jsctl.broker.routes.types import (
+    HANDSHAKES_MAX,
+    POOL_SIZE_MAX,
+    GatewayTold,
+    MeshOptions,
+    RouteUrl,
+)
 from jsctl.broker.routes.wire import parse_info
-from jsctl.broker.turn import Accepted, ConnKind
+from jsctl.broker.turn import ONLY_OWN, Accepted, ConnKind
 
 SECOND = 1_000_000_000
 ACCOUNTS = {"$G", "$SYS", "P"}
@@ -73,6 +79,12 @@ def spoken_to(lines: list[tuple[str, dict[str, object]]], **more: object) -> tup
             "INFO",
             {**INFO, "route_pool_idx": 7},
             "-ERR 'Invalid route pool index: 7 - pool size is 3'",
+            "Protocol Violation",
+        ),
+        (
+            "INFO",
+            {**INFO, "route_pool_size": POOL_SIZE_MAX + 1},
+            "-ERR 'Invalid route pool size: 1025'",
             "Protocol Violation",
         ),
         (
@@ -281,3 +293,38 @@ def test_what_is_no_route_protocol_is_refused() -> None:
     out = mesh.take()
     assert out.writes[-1] == (1, b"-ERR 'Unknown Protocol Operation'\r\n")
     assert out.closes == [(1, "Parse Error")] and not mesh.registered(1)
+
+
+def dialed_itself(mesh: Mesh, address: str, now_ns: int) -> None:
+    """The one dial that is to be made leads to an address, where this server itself is."""
+    (dial,) = mesh.take().dials
+    mesh.opened(Accepted(1, ConnKind.ROUTE, address, 6222, dial_token=dial.token), now_ns)
+    mesh.info(1, json.dumps({**INFO, "server_id": "Na", "server_name": "a"}).encode(), now_ns)
+    mesh.tick(now_ns + SECOND)
+
+
+def test_a_name_of_several_servers_is_dialed_until_another_one_is_there() -> None:
+    mesh = Mesh(options("a", "all"), random.Random(1).randrange, ACCOUNTS)
+    mesh.start(0)
+    dialed_itself(mesh, "10.0.0.1", 0)
+    dialed_itself(mesh, "10.0.0.2", SECOND)
+    (dial,) = mesh.take().dials
+    assert (dial.host, dial.own) == ("all", ("10.0.0.1", "10.0.0.2"))
+    mesh.opened(Accepted(2, ConnKind.ROUTE, "10.0.0.3", 6222, dial_token=dial.token), 0)
+    mesh.info(2, json.dumps(INFO).encode(), 2 * SECOND)
+    assert mesh.registered(2)
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_name_of_this_server_alone_is_forgotten(again: bool) -> None:
+    """Whether the same address is found again, or no other one."""
+    mesh = Mesh(options("a", "me"), random.Random(1).randrange, ACCOUNTS)
+    mesh.start(0)
+    dialed_itself(mesh, "10.0.0.1", 0)
+    if again:
+        dialed_itself(mesh, "10.0.0.1", SECOND)
+    else:
+        (dial,) = mesh.take().dials
+        mesh.dial_failed(dial.token, ONLY_OWN, SECOND)
+    mesh.tick(10 * SECOND)
+    assert not mesh.take().dials

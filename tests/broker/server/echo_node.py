@@ -125,13 +125,14 @@ class EchoNode:
             case ["DISK"]:
                 self.writing[self.tokens] = conn
                 out.disk.append(self.batch(self.tokens, self.ran, self.disk_failure))
-            case ["DIAL", port]:
+            case ["DIAL", port, *own]:
                 self.dialing[self.tokens] = conn
-                out.dials.append(Dial(self.tokens, "localhost", int(port)))
+                out.dials.append(Dial(self.tokens, "localhost", int(port), own=tuple(own)))
             case ["HUB", port]:
                 self.dialing[self.tokens] = conn
                 name, kind = "localhost", ConnKind.LEAF
-                dial = LinkDial(self.tokens, name, int(port), kind, self.options.tls, name)
+                dial = LinkDial(self.tokens, name, int(port), kind)
+                dial.tls, dial.tls_name = self.options.tls, name
                 out.dials.append(dial)
             case ["FLOOD", size]:
                 out.writes.append((conn, b"x" * int(size)))

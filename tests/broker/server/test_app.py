@@ -14,6 +14,7 @@ import pytest
 
 from jsctl.broker.app import main
 from jsctl.broker.conf.units import size_text
+from jsctl.broker.errors import ConfigError
 from jsctl.broker.machine import jetstream_limits, new_server_id
 from jsctl.broker.options import GIB, JetStreamOptions, Options
 from jsctl.broker.routing.setup import peer_id
@@ -201,12 +202,22 @@ def test_what_only_prints(words: list[str], text: str, capsys: pytest.CaptureFix
         (["-t"], "jsctl broker: no configuration file to test"),
         (["--routes", "nats://a:1"], "solicited routes require cluster capabilities"),
         (["--signal", "stop=x"], "'x' is neither a pid nor a pid file"),
+        (["--signal", f"stop={2**31}"], "'2147483648' is neither a pid nor a pid file"),
+        (["--signal", f"stop={'9' * 5000}"], "cannot be read: File name too long"),
         (["--signal", "jump=1"], "unknown signal 'jump'"),
     ],
 )
 def test_what_is_refused(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 1
     assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"0", b"1" * 5000])
+def test_a_pid_file_without_a_pid(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match="is neither a pid nor a pid file"):
+        signals.find(str(path))
 
 
 def test_all_errors_of_a_file_are_printed(
