@@ -21,6 +21,7 @@ SPARK_SESSION = frozenset(
         "pipeline/test_archive",
         "pipeline/test_commands",
         "pipeline/test_compaction",
+        "pipeline/test_copies",
         "pipeline/test_example",
         "pipeline/test_jobs",
         "pipeline/test_replicas",
