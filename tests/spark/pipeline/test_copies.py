@@ -91,3 +91,52 @@ def test_an_archive_below_a_directory_that_is_named_as_a_batch(
     assert cli("pipeline", "export", fresh, there, "-s", broker.url).code == 0
     done = cli("pipeline", "verify", there, "-j", "-s", broker.url)
     assert (done.code, done.json["problems"]) == (0, [])
+
+
+def test_history_that_cannot_be_read_is_left_out(
+    broker: Broker, cli: Run, fresh: str, tmp_path: Path
+) -> None:
+    """Anybody may publish there, and servers have told numbers beyond all bounds."""
+    make_stream(broker, fresh)
+    publish(broker, orders(fresh, 3))
+    make_stream(broker, f"{fresh}T", subjects=("jsctl.telemetry.>",))
+    odd = {"num_pending": 2**64 - 1, "num_redelivered": "x", "delivered": {"consumer_seq": []}}
+    lost = {
+        "stream": fresh,
+        "consumer": "C",
+        "stream_seq": "x",
+        "deliveries": 2**64,
+        "ack_time": "x",
+    }
+    events = "jsctl.telemetry.advisory"
+    subjects = {
+        "jsctl.telemetry.consumer": {},
+        f"jsctl.telemetry.consumer.{fresh}": {"info": odd},
+        f"jsctl.telemetry.consumer.{fresh}.C": {"info": odd},
+        f"{events}.ADVISORY.CONSUMER.MAX_DELIVERIES.{fresh}.C": lost,
+        f"{events}.METRIC.CONSUMER.ACK.{fresh}.C": lost,
+        f"{events}.ADVISORY.API": {"subject": f"$JS.API.STREAM.PURGE.{fresh}", "request": "7"},
+    }
+    publish(broker, [(subject, json.dumps(told).encode()) for subject, told in subjects.items()])
+    words = ("--stream", fresh, "--telemetry", f"{fresh}T", "-j", "-s", broker.url)
+    done = [
+        cli("pipeline", group, job, *words)
+        for group, job in (("report", "lag"), ("report", "redelivery"), ("audit", "gaps"))
+    ]
+    on(broker, lambda manager: manager.delete_stream(f"{fresh}T"))
+    assert [(one.code, one.err) for one in done] == [(0, "")] * 3
+
+
+def test_headers_of_strangers_do_not_end_a_comparison(
+    broker: Broker, cli: Run, fresh: str, tmp_path: Path
+) -> None:
+    """A message may say that it was restored, and of what."""
+    make_stream(broker, fresh)
+    publish(broker, orders(fresh, 5))
+    there = str(tmp_path / "archive")
+    assert cli("pipeline", "export", fresh, there, "-s", broker.url).code == 0
+    make_stream(broker, f"{fresh}C")
+    publish(broker, [(f"{fresh}C.x", b"", {"Jsctl-Orig-Seq": "many"})])
+    done = cli("pipeline", "verify", there, f"{fresh}C", "-j", "-s", broker.url)
+    assert (done.code, done.err) == (1, "")
+    assert (done.json["rows"], done.json["differing"]) == (5, 5)
