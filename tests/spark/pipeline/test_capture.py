@@ -9,6 +9,7 @@ import pytest
 from jsctl.api.stream import StreamConfig
 from jsctl.client.manager import Manager
 from jsctl.spark.pipeline.capture import API_AUDIT, ROOT, Capture, Counts, capture
+from tests.support.waiting import eventually
 
 ANSWER_S = 30
 
@@ -56,8 +57,11 @@ async def captured(server: Answering, subject: str, body: bytes) -> Counts:
 
 async def heard(server: Answering, subject: str, body: bytes) -> None:
     """An advisory, as soon as somebody listens."""
-    while not server.heard:
-        await asyncio.sleep(0)
+
+    async def listens() -> bool:
+        return bool(server.heard)
+
+    await eventually(listens, "somebody listens")
     await server.heard[0](SimpleNamespace(subject=subject, data=body))
 
 
@@ -75,8 +79,11 @@ async def test_it_can_be_broken_off_while_advisories_wait() -> None:
     async with asyncio.timeout(ANSWER_S), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(capture(cast(Manager, server), Capture(), lambda _counts: None))
         await heard(server, "$JS.EVENT.ADVISORY.STREAM.CREATED.S", b"{}")
-        while not any("advisory" in one for one in server.stored):
-            await asyncio.sleep(0)
+
+        async def begun() -> bool:
+            return any("advisory" in one for one in server.stored)
+
+        await eventually(begun, "an advisory waits")
         running.cancel()
     assert running.cancelled()
 
