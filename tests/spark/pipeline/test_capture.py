@@ -44,14 +44,16 @@ class Answering:
 async def captured(server: Answering, subject: str, body: bytes) -> Counts:
     """What is counted of one advisory."""
     what = Capture(every_ns=1_000_000)
+    said = asyncio.Event()
 
-    def told(counts: Counts) -> None:
-        if len(server.stored) > 2:
+    def told(_counts: Counts) -> None:
+        if said.is_set():
             what.stopping.set()
 
     async with asyncio.timeout(ANSWER_S), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(capture(cast(Manager, server), what, told))
         await heard(server, subject, body)
+        said.set()
     return running.result()
 
 
