@@ -79,7 +79,8 @@ class SourcesScreen(View):
         if not links:
             tree.root.add_leaf(Text("no stream is a mirror or has sources", ink.muted))
         tree.root.expand()
-        tree.cursor_line = line
+        if line >= 0:
+            tree.cursor_line = line
         tree.focus()
 
     def _origin(self, name: str, known: Stream | None, ink: Ink) -> Text:
