@@ -9,7 +9,7 @@ from typing import ClassVar, cast
 from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
+from textual.screen import ModalScreen, Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.worker import Worker, WorkerError, WorkerState
 
@@ -150,6 +150,9 @@ class Dashboard(App[int]):
             return
         if before is not None:
             before.end()
+            self.poller.wants_raft = before.wants_raft
+        while isinstance(self.screen, ModalScreen):
+            self.pop_screen()  # what it asks was asked about the other cluster
         self.poller.refresh_s = self._plain_refresh_s
         self._polling = self.run_worker(
             self.poller.run(), group="poller", exclusive=True, exit_on_error=False
@@ -162,7 +165,9 @@ class Dashboard(App[int]):
         error = event.worker.error
         if isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
-        if isinstance(error, JsctlError) and self._switched:
+        if isinstance(error, JsctlError) and self._switched and self.poller is not None:
+            self.poller.model.note = str(error)
+            self.poller.publish()  # or the picture of before would stay
             self.notify(str(error), title="no connection", severity="error", markup=False)
         elif isinstance(error, JsctlError):
             self.failure = error
@@ -262,12 +267,16 @@ class Dashboard(App[int]):
 
     async def _edit(self, target: Target) -> None:
         """Asks for the configuration, then opens the editor with it."""
-        if self.link is None:
+        link = self.link
+        if link is None:
             return
         try:
-            before = await config_of(self.link.manager, target)
+            before = await config_of(link.manager, target)
         except failures() as error:
             self.told(Level.BAD, "edit", name_of(target), str(error))
+            return
+
+        if self.link is not link:
             return
 
         def edited(after: Config | None) -> None:

@@ -380,6 +380,18 @@ def test_a_server_that_says_goodbye_is_missed_at_once() -> None:
     assert pinged(model, T0 + SECOND_NS, "n1", "n2").badge is Badge.DEGRADED
 
 
+def test_a_lame_duck_that_was_started_again_is_none_any_more() -> None:
+    """Its last word may be missed: who listened to it was sent away."""
+    model = Model()
+    pinged(model, T0, "n1", "n2", "n3")
+    model.read_event("$SYS.SERVER.IDn3.LAMEDUCK", {"server": {"name": "n3"}}, T0)
+    assert pinged(model, T0 + SECOND_NS, "n1", "n2", "n3").badge is Badge.DEGRADED
+    again = statsz("n3", T0 + 2 * SECOND_NS)
+    again.data["start"] = format_time(T0 + SECOND_NS)  # type: ignore[index] # made above
+    model.read_servers([again], T0 + 2 * SECOND_NS)
+    assert model.snapshot(T0 + 2 * SECOND_NS).badge is Badge.HEALTHY
+
+
 def test_a_removed_server_is_not_missed() -> None:
     model = Model()
     pinged(model, T0, "n1", "n2", "n3")

@@ -16,7 +16,7 @@ from jsctl.dashboard.actions.catalog import action_named
 from jsctl.dashboard.actions.plans import Plan, Target, Tier
 from jsctl.dashboard.actions.streams import publish
 from jsctl.dashboard.connection.link import Dialer, Link
-from jsctl.dashboard.connection.peek import Peek
+from jsctl.dashboard.connection.peek import PAGE, Peek
 from jsctl.dashboard.connection.poller import Poller, Rounds
 from jsctl.dashboard.model.documents import sections, text
 from jsctl.dashboard.model.message import StoredMessage
@@ -337,6 +337,37 @@ async def test_following_and_seeking_through_the_keys(
         await driven.press("4")
         await screen.seen("Configuration")
         assert f"Information for Stream {name}" in text_of(driven.app)
+
+
+async def test_a_message_of_a_rare_subject_is_shown_once(
+    broker: Broker, js: JetStreamContext, name: str, drive: Drive
+) -> None:
+    """However much comes of others: it is among the last ones again and again."""
+    async with drive([broker.url]) as driven:
+        screen = Reader(driven)
+        await screen.open(name)
+        await screen.seen("Message #30")
+        await screen.seek(f"{name}.rare")
+        await screen.seen("0 of 30")
+        await js.publish(f"{name}.rare", b"first")
+        await screen.seen("1 of 31")
+        for _ in range(PAGE + 9):
+            await js.publish(f"{name}.other", b"")
+        await js.publish(f"{name}.rare", b"second")
+        await screen.seen(f"2 of {31 + PAGE + 10}")
+
+
+async def test_a_stream_that_was_made_anew_is_followed(
+    broker: Broker, js: JetStreamContext, name: str, drive: Drive
+) -> None:
+    async with drive([broker.url]) as driven:
+        screen = Reader(driven)
+        await screen.open(name)
+        await screen.seen("Message #30")
+        await js.delete_stream(name)
+        await js.add_stream(name=name, subjects=[f"{name}.>"])
+        await js.publish(f"{name}.new", b"of the new one")
+        await screen.seen("of the new one")
 
 
 async def test_what_could_not_be_read_is_read_once_it_can_be(

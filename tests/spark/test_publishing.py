@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from jsctl.errors import Conflict
 from jsctl.spark.connection.jetstream import JetStream
 from jsctl.spark.options import sink_options
 from jsctl.spark.writing import publish
@@ -87,3 +88,19 @@ def test_a_stream_may_be_called_error(broker: Broker, filler: Filler) -> None:
         publisher.send(Outgoing("error.x", "1", b"", b""), "error")
         publisher.finish()
     assert publisher.written == 1
+
+
+def test_answers_of_who_listens_too_are_nobodys(broker: Broker) -> None:
+    """A message is stored, then a service answers: nothing is in flight under that number."""
+    given = sink_options({"servers": broker.url})
+    with JetStream(given.connection) as js:
+        publisher = Publisher(js, given, nothing)
+        publisher._pending[1] = (Outgoing("a", "1", b"", b""), "S")
+        publisher._acknowledged(1, b'{"stream":"S","seq":1}')
+        for answer in (b"ok", b"[]"):
+            publisher._acknowledged(1, answer)
+        assert publisher.written == 1
+        publisher._pending[2] = (Outgoing("a", "2", b"", b""), "S")
+        for answer in (b"ok", b"[]", b'{"error": "no"}'):
+            with pytest.raises(Conflict, match="refuses a message to a"):
+                publisher._acknowledged(2, answer)

@@ -20,6 +20,8 @@ SPARK_SESSION = frozenset(
     for name in (
         "pipeline/test_archive",
         "pipeline/test_commands",
+        "pipeline/test_compaction",
+        "pipeline/test_copies",
         "pipeline/test_example",
         "pipeline/test_jobs",
         "pipeline/test_replicas",

@@ -3,6 +3,7 @@
 import base64
 import binascii
 import getpass
+import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -84,7 +85,7 @@ async def _gathered(call: Call, client: "NatsClient", target: Path) -> "_Gatheri
             "connected_server_name": facts.server_name,
             "connected_server_version": facts.server_version,
             "connect_url": facts.url,
-            "user_name": getpass.getuser(),
+            "user_name": _user(),
             "version": f"jsctl {__version__}",
         }
         archive.add(metadata, {"special": METADATA})
@@ -97,6 +98,14 @@ async def _gathered(call: Call, client: "NatsClient", target: Path) -> "_Gatheri
         archive.discard()
         raise
     return run
+
+
+def _user() -> str:
+    """Who gathers; in a container that may be a number without a name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
 
 
 class _Gathering:

@@ -116,8 +116,9 @@ async def _one_by_one(connection: RawConnection, job: Job, made: Made, judged: J
         for attempt in range(job.tries_max):
             if attempt:
                 await asyncio.sleep(TRY_AGAIN_S)
-            connection.write(made(at, f"{prefix}.{at}".encode()))
-            if judged(await _answer(connection, job.timeout)):
+            reply = f"{prefix}.{at}".encode()
+            connection.write(made(at, reply))
+            if judged(await _answer(connection, job.timeout, reply)):
                 break
         else:
             raise Unreachable("publishing synchronously: nats: no response from stream")
@@ -126,13 +127,14 @@ async def _one_by_one(connection: RawConnection, job: Job, made: Made, judged: J
     return _sample(job, started, latencies)
 
 
-async def _answer(connection: RawConnection, timeout: float) -> Frame:
+async def _answer(connection: RawConnection, timeout: float, reply: bytes) -> Frame:
+    """The one to that request: where several answer, those to earlier ones may come now."""
     try:
         async with asyncio.timeout(timeout):
             while True:
-                found = await connection.read()
-                if found:
-                    return found[-1]
+                for frame in await connection.read():
+                    if frame.subject == reply:
+                        return frame
     except TimeoutError:
         raise Unreachable("nats: timeout") from None
 
@@ -215,7 +217,7 @@ async def stream_atomic_publisher(connection: RawConnection, job: Job) -> Sample
             frames.append(job.frame_of(at, f"{prefix}.{at}".encode() if ending else b"", more))
         connection.write(b"".join(frames))
         await connection.drain()
-        answer = await _answer(connection, job.timeout)
+        answer = await _answer(connection, job.timeout, f"{prefix}.{last - 1}".encode())
         if not _stored(answer):
             raise Unreachable("publishing with batch commit: nats: no response from stream")
         latencies.append(perf_counter_ns() - before)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import AsyncIterator
 from time import perf_counter_ns, strftime
@@ -66,7 +67,7 @@ async def consuming(connection: RawConnection, job: Job) -> Sample:
     while count < job.messages:
         for frame in await pull.read():
             if frame.status:
-                wanted = await pull.again(frame, min(job.batch, job.messages - count))
+                wanted = max(0, wanted - pull.ended(frame, wanted))
                 continue
             if not count:
                 started = perf_counter_ns()
@@ -113,6 +114,9 @@ async def fetching(connection: RawConnection, job: Job) -> Sample:
     return Sample(count, total_bytes, started, perf_counter_ns(), latencies)
 
 
+_PENDING = re.compile(rb"\r\nNats-Pending-Messages: ?([0-9]{1,20})\r\n")
+
+
 class _Pull:
     """Requests for messages of a consumer; an ordered one misses none."""
 
@@ -136,15 +140,16 @@ class _Pull:
         self._connection.write(frame_of(self._subject, body, self._inbox.encode()))
         await self._connection.drain()
 
-    async def again(self, frame: Frame, count: int) -> int:
-        """A request has ended: another one for so many. Raises what is no passing trouble."""
+    def ended(self, frame: Frame, wanted: int) -> int:
+        """How many of the messages that were asked for do not come, as a request has ended; all of
+        them where it is not said. Raises what is no passing trouble."""
         if frame.status == b"100":
-            return count
+            return 0
         if frame.status == NO_RESPONDERS or frame.status not in PASSING:
             text = frame.header.split(b"\r\n")[0].decode("utf-8", "replace")
             raise Unreachable(f"consuming from '{self._job.consumer}': {text}")
-        await self.ask(count)
-        return count
+        told = _PENDING.search(frame.header)
+        return int(told[1]) if told else wanted
 
     async def read(self) -> list[Frame]:
         """Messages and the ends of requests."""

@@ -93,7 +93,8 @@ def _show(call: Call, letters: list[Letter]) -> None:
 
 
 async def _replayed(call: Call, manager: "Manager", letter: Letter) -> str:
-    """Stores the message again. A second try within the stream's window is a duplicate."""
+    """Stores the message again. A second try within the stream's window is a duplicate; one that
+    goes elsewhere is not, as where two consumers gave up the same message."""
     message = check_stays(letter)
     subject = call.text("to") or message.subject
     kept = [
@@ -101,8 +102,9 @@ async def _replayed(call: Call, manager: "Manager", letter: Letter) -> str:
         for name, value in pairs_of(message.hdrs)
         if not name.lower().startswith(_OF_THE_FIRST_TIME)
     ]
+    elsewhere = f".{subject}" if call.text("to") else ""
     origin = [
-        ("Nats-Msg-Id", f"dlq.{letter.stream}.{letter.sequence}"),
+        ("Nats-Msg-Id", f"dlq.{letter.stream}.{letter.sequence}{elsewhere}"),
         ("Dead-Letter-Stream", letter.stream),
         ("Dead-Letter-Consumer", letter.consumer),
         ("Dead-Letter-Sequence", str(letter.sequence)),

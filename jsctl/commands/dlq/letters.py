@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError
@@ -129,7 +129,8 @@ def _letter(message: StoredMessage) -> Letter | None:
     except DecodeError:
         return None
     why, sequence = _TYPES.get(str(told.get("type"))), told.get("stream_seq")
-    if why is None or not isinstance(sequence, int):
+    names = told.get("stream"), told.get("consumer")
+    if why is None or not _is_sequence(sequence) or not all(map(_is_name, names)):
         return None
     deliveries = told.get("deliveries")
     return Letter(
@@ -143,6 +144,19 @@ def _letter(message: StoredMessage) -> Letter | None:
         deliveries=deliveries if isinstance(deliveries, int) else 0,
         reason=str(told.get("reason", "")),
     )
+
+
+def _is_sequence(told: object) -> TypeGuard[int]:
+    return isinstance(told, int) and not isinstance(told, bool) and is_count(str(told))
+
+
+def _is_name(told: object) -> bool:
+    """Whether it can be one of a stream or consumer: anybody may publish an advisory, and one that
+    nothing can be asked about would be in the way of all others."""
+    return isinstance(told, str) and told.isprintable() and bool(told) and not set(told) & _NO_NAME
+
+
+_NO_NAME = frozenset(" .*>/\\")
 
 
 def _stored_letter(message: StoredMessage) -> Letter | None:

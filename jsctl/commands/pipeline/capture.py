@@ -19,9 +19,17 @@ async def capture(call: Call) -> None:
         max_age_ns=call.duration("max-age"),
         replicas=call.integer("replicas", 1),
     )
-    loop = asyncio.get_running_loop()
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+
+    def asked() -> None:
+        """The first time for an end, then for one at once: what waits may wait for long."""
+        if what.stopping.is_set():
+            task.cancel()
+        what.stopping.set()
+
     for number_ in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number_, what.stopping.set)
+        loop.add_signal_handler(number_, asked)
     terminal = call.output.stderr.isatty()
 
     def told(counts: Counts) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.dataclass import dataclass
-from jsctl.errors import Conflict, NotFound, Unreachable
+from jsctl.errors import Conflict, JsctlError, NotFound, Unreachable
 from jsctl.render.column import Column
 from jsctl.render.humanize import duration, number
 from jsctl.spark.pipeline.specification.spec import load_spec
@@ -81,6 +81,8 @@ def stop(call: Call) -> None:
             )
         time.sleep(LOOK_S)
     state = checkpoint.state()
+    if state.state == "failed":
+        raise JsctlError(f"pipeline {name} failed when it was to end: {state.error}")
     call.output.print(f"Pipeline {name} stopped after batch {state.batch}")
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from jsctl.api import jsontext
 from jsctl.client.manager import as_request
 from jsctl.dashboard.actions.plans import Effect, Plan, Target, Tier, words
 from jsctl.dashboard.connection.link import Link
@@ -235,13 +236,14 @@ def scale_command(target: Target, choice: str = "3") -> str:
 
 async def publish(link: Link, subject: str, body: str) -> str:
     """Stores a message and says where; raises JsctlError if nothing took it."""
-    import json
-
     answer = await link.manager.requests.exchange(subject, body.encode())
     try:
-        ack = json.loads(answer)
+        ack = jsontext.parse_object(answer)
     except ValueError:
-        raise JsctlError(f"something else than a stream answered on {subject}") from None
-    if isinstance(ack, dict) and isinstance(ack.get("error"), dict):
-        raise JsctlError(str(ack["error"].get("description", "refused")))
-    return f"stored in {ack.get('stream')} as {number(int(ack.get('seq', 0)))}"
+        ack = {}
+    if isinstance(problem := ack.get("error"), dict):
+        raise JsctlError(str(problem.get("description", "refused")))
+    stream, seq = ack.get("stream"), ack.get("seq")
+    if not isinstance(stream, str) or not isinstance(seq, int):
+        raise JsctlError(f"something else than a stream answered on {subject}")
+    return f"stored in {stream} as {number(seq)}"

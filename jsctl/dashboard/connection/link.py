@@ -43,6 +43,7 @@ EVENTS = (
     "$SYS.SERVER.*.CLIENT.AUTH.ERR",
 )
 OWN_EVENTS = EVENTS[:1]
+NOT_FOUND = 404
 Hear = Callable[[str, Document], None]
 
 
@@ -255,7 +256,12 @@ class Link:
             if not integer(section(one, "state"), "consumer_count"):
                 continue
             name = text(section(one, "config"), "name")
-            found, _ = await self._pages("consumer_list", "consumers", name)
+            try:
+                found, _ = await self._pages("consumer_list", "consumers", name)
+            except ApiError as error:
+                if error.code != NOT_FOUND:
+                    raise
+                continue  # it was deleted meanwhile
             consumers += found
         return Lists(streams, consumers, tuple(name for name in missing if name not in told))
 

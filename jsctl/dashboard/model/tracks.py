@@ -81,6 +81,8 @@ class ServerTrack:
 
     def read(self, server: Document, statsz: Document, rtt_ns: int, now_ns: int) -> None:
         """An answer."""
+        if text(statsz, "start") != text(self.statsz, "start"):
+            self.lame_duck = False  # it was started again
         self.server, self.statsz, self.rtt_ns = server, statsz, rtt_ns
         self.seen_ns, self.misses, self.up = now_ns, 0, True
         at_ns = time_of(text(server, "time")) or now_ns

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from rich.text import Text
 from textual import on
-from textual.app import ComposeResult
+from textual.app import ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
@@ -43,7 +43,7 @@ class EditScreen(ModalScreen[Config | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "Cancel"),
         Binding("ctrl+s", "apply", "Apply"),
-        Binding("ctrl+e", "external", "Editor"),
+        Binding("ctrl+e", "external", "Editor", priority=True),  # else the text takes it
     ]
 
     def __init__(self, target: Target, before: Config, ink: Ink, *, external: bool = True) -> None:
@@ -121,12 +121,15 @@ class EditScreen(ModalScreen[Config | None]):
             self.notify("set EDITOR to edit outside", severity="warning")
             return
         area = self.query_one(TextArea)
-        with tempfile.TemporaryDirectory(prefix="jsctl-") as directory:
-            path = Path(directory) / "config.json"
-            path.write_text(area.text, encoding="utf-8")
-            with self.app.suspend():
-                subprocess.run([*shlex.split(editor), str(path)], check=False)
-            area.text = path.read_text(encoding="utf-8")
+        try:
+            with tempfile.TemporaryDirectory(prefix="jsctl-") as directory:
+                path = Path(directory) / "config.json"
+                path.write_text(area.text, encoding="utf-8")
+                with self.app.suspend():
+                    subprocess.run([*shlex.split(editor), str(path)], check=False)
+                area.text = path.read_text(encoding="utf-8")
+        except (OSError, ValueError, SuspendNotSupported) as error:
+            self.notify(clean(f"{editor}: {error}"), severity="error", markup=False)
 
 
 def as_text(config: Config) -> str:

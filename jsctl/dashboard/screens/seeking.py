@@ -16,6 +16,8 @@ from jsctl.dashboard.actions.plans import words
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import titled
 
+DIGITS_MAX = 20
+"""No sequence has more."""
 Seek = tuple[str, int | str]
 """`seq`, `time` or `subject`, and the value."""
 
@@ -23,7 +25,7 @@ Seek = tuple[str, int | str]
 def parse_seek(text: str, now_ns: int) -> Seek:
     """What somebody typed: digits, a time or a duration ago, else a subject with wildcards."""
     text = text.strip()
-    if text.isdigit():
+    if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX:
         return "seq", int(text)
     for candidate in (text, f"{text.replace(' ', 'T')}Z"):
         try:

@@ -1,6 +1,7 @@
 """One server: charts, facts, and its connections."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import ClassVar
 
@@ -9,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 
-from jsctl.api.codec import decode
+from jsctl.api.codec import DecodeError, decode
 from jsctl.api.monitoring.connz import ConnInfo
 from jsctl.dashboard.actions.plans import Target
 from jsctl.dashboard.connection.link import failures
@@ -17,7 +18,7 @@ from jsctl.dashboard.look import cells
 from jsctl.dashboard.look.chart import chart
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean, short, short_bytes, short_time
-from jsctl.dashboard.model.documents import sections
+from jsctl.dashboard.model.documents import Document, sections
 from jsctl.dashboard.model.snapshot import Level, Server, Snapshot
 from jsctl.dashboard.screens.host import Host
 from jsctl.dashboard.screens.view import View
@@ -87,6 +88,13 @@ def _charts(name: str, now: Snapshot, ink: Ink, width: int) -> list[Text]:
     return lines[:-1]
 
 
+def _readable(told: Iterable[Document]) -> Iterator[ConnInfo]:
+    """The connections, but for those that are none."""
+    for one in told:
+        with suppress(DecodeError):
+            yield decode(ConnInfo, dict(one))
+
+
 class ServerScreen(View):
     """Asks the server for its connections as long as it is open."""
 
@@ -137,7 +145,7 @@ class ServerScreen(View):
         except failures():
             return
         if told:
-            rows = [decode(ConnInfo, dict(one)) for one in sections(told[0].data, "connections")]
+            rows = list(_readable(sections(told[0].data, "connections")))
             rows.sort(key=lambda row: -(row.in_msgs + row.out_msgs))
             self.connections = rows
             self.query_one("#connections", Grid).show(rows, self.ink)

@@ -19,6 +19,8 @@ from jsctl.dashboard.widgets.bars import Tab, TabBar
 
 DEPTH_MAX = 20
 """Streams may feed each other in a circle."""
+NODES_MAX = 2_000
+"""A dozen streams that all feed each other have more ways than anybody could draw."""
 
 
 def feeds(snapshot: Snapshot) -> dict[str, list[tuple[Stream, Source]]]:
@@ -46,6 +48,7 @@ class SourcesScreen(View):
     def __init__(self, host: Host) -> None:
         super().__init__(host)
         self._shown: object = None
+        self._room = 0
 
     def body(self) -> ComposeResult:
         """The tree."""
@@ -64,7 +67,9 @@ class SourcesScreen(View):
             return
         self._shown = state
         tree = self.query_one(Tree)
+        line = tree.cursor_line
         tree.clear()
+        self._room = NODES_MAX
         copies = {stream.name for many in links.values() for stream, _ in many}
         for origin in sorted(set(links) - copies) or sorted(links):
             known = next((one for one in snapshot.streams if one.name == origin), None)
@@ -74,6 +79,8 @@ class SourcesScreen(View):
         if not links:
             tree.root.add_leaf(Text("no stream is a mirror or has sources", ink.muted))
         tree.root.expand()
+        if line >= 0:
+            tree.cursor_line = line
         tree.focus()
 
     def _origin(self, name: str, known: Stream | None, ink: Ink) -> Text:
@@ -97,6 +104,9 @@ class SourcesScreen(View):
         above: set[str],
     ) -> None:
         for stream, source in links.get(origin, []):
+            if self._room <= 0:
+                return
+            self._room -= 1
             text = Text(f"{ink.glyphs.mirror if source.mirror else ink.glyphs.arrow} ")
             text.stylize(ink.colour("accent"))
             text.append(clean(stream.name), f"bold {ink.text}")

@@ -162,7 +162,7 @@ class Grid(ScrollView, Generic[R], can_focus=True):
         """Only rows that match the regular expression; False if it is none."""
         try:
             self._pattern = re.compile(text, re.IGNORECASE) if text else None
-        except re.error:
+        except (re.error, OverflowError):
             return False
         self.filter, self._touched = text, 0.0
         self._arrange()
@@ -374,7 +374,9 @@ class Grid(ScrollView, Generic[R], can_focus=True):
     def action_sort(self) -> None:
         """By the next column, at last by the given order again."""
         keys = ["", *(one.column.key for one, _ in self._columns())]
-        self.sort_key = keys[(keys.index(self.sort_key) + 1) % len(keys)]
+        # That of the present order is not shown any more where the terminal became narrower.
+        at = keys.index(self.sort_key) if self.sort_key in keys else 0
+        self.sort_key = keys[(at + 1) % len(keys)]
         self.reversed, self._touched = False, 0.0
         self._arrange()
 

@@ -11,6 +11,7 @@ The audit advisories that capturing itself causes, and those of other mere looks
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,8 +21,9 @@ from jsctl.api.codec import encode
 from jsctl.api.errors import ApiError
 from jsctl.api.stream import StreamConfig
 from jsctl.api.times import format_time
-from jsctl.client.failures import foreign_errors, translate
+from jsctl.client.failures import foreign_errors
 from jsctl.client.manager import Manager
+from jsctl.client.stored import stored_answer
 from jsctl.errors import JsctlError
 
 if TYPE_CHECKING:
@@ -32,7 +34,10 @@ TELEMETRY = "JSCTL_TELEMETRY"
 EVENTS = ("$JS.EVENT.ADVISORY.>", "$JS.EVENT.METRIC.>")
 EVENT_PREFIX = "$JS.EVENT."
 API_AUDIT = "$JS.EVENT.ADVISORY.API"
-LOOKS = ("INFO", "LIST", "NAMES", "MSG.GET", "MSG.NEXT", "DIRECT.GET")
+_LOOKS = re.compile(
+    r"\$JS\.(?:[^.]+\.)?API\."
+    r"(?:INFO|DIRECT\.GET|(?:STREAM|CONSUMER)\.(?:INFO|LIST|NAMES|MSG\.GET|MSG\.NEXT))(?:\.|$)"
+)
 """API requests that change nothing; their audit advisories are not kept."""
 QUEUE_MAX = 10_000
 """Advisories that wait to be stored; newer ones are dropped and counted."""
@@ -88,8 +93,8 @@ async def capture(manager: Manager, what: Capture, told: Told) -> Counts:
         keeper = group.create_task(_keep(manager, queue, counts))
         try:
             await _look_on(manager, what, counts, told, end)
-        finally:
             await queue.join()
+        finally:
             keeper.cancel()
     await _store(manager, counts, f"{ROOT}.capture", _note("end", what))
     told(counts)
@@ -135,6 +140,8 @@ async def _look(manager: Manager, what: Capture, counts: Counts) -> None:
     listing = await manager.streams()
     for info in listing.items:
         name = info.config.name
+        if what.stopping.is_set():
+            return
         if name == what.into or (what.streams and name not in what.streams):
             continue
         body = json.dumps({"at": now, "info": encode(info)}).encode()
@@ -151,10 +158,12 @@ async def _look(manager: Manager, what: Capture, counts: Counts) -> None:
 async def _store(manager: Manager, counts: Counts, subject: str, body: bytes) -> None:
     try:
         reply = await manager.client.request(subject, body, timeout=manager.settings.timeout)
-        problem = json.loads(reply.data).get("error")
-    except foreign_errors() as error:
-        problem = str(translate(error))
-    if problem:
+        kept = bool(stored_answer(bytes(reply.data)).get("stream"))
+    except (ApiError, JsctlError):
+        kept = False
+    except foreign_errors():
+        kept = False
+    if not kept:
         counts.failed += 1
 
 
@@ -163,8 +172,7 @@ def _is_a_look(body: bytes) -> bool:
         subject = str(json.loads(body).get("subject", ""))
     except (ValueError, AttributeError):
         return False
-    words = subject.split(".")
-    return any(all(part in words for part in look.split(".")) for look in LOOKS)
+    return _LOOKS.match(subject) is not None
 
 
 def _note(event: str, what: Capture) -> bytes:

@@ -37,16 +37,27 @@ NOTHING = Compacted(0, 0, 0, 0, 0, 0)
 
 
 def compact(
-    spark: "SparkSession", directory: BatchDirectory, *, keep: int, file_bytes: int
+    spark: "SparkSession",
+    directory: BatchDirectory,
+    *,
+    keep: int,
+    file_bytes: int,
+    again: bool = True,
 ) -> Compacted:
     """Merge all batches but the newest `keep` into files of about `file_bytes`.
+
+    With `again` off those that are as large already stay as they are, with all before them: who
+    merges now and then would write everything anew each time. A column that some batches lack
+    is null there.
 
     The caller holds the directory's lock. Raises AssertionError if rows got lost on the way,
     before anything is replaced.
     """
     directory.recover()
     entries = directory.entries()
-    merged = entries[: len(entries) - keep] if keep else entries
+    merged = entries[: max(0, len(entries) - keep)]
+    if not again:
+        merged = merged[_large(merged, file_bytes) :]
     files = [file for entry in merged for file in entry.files]
     if len(merged) < BATCHES_MIN or not files:
         return NOTHING
@@ -54,9 +65,8 @@ def compact(
     staged = directory.staging(last)
     size = sum(file.bytes for file in files)
     spark.conf.set(INFERENCE, "false")
-    rows = spark.read.option("basePath", str(directory.root)).parquet(
-        *paths_of(directory.root, files)
-    )
+    reader = spark.read.option("basePath", str(directory.root)).option("mergeSchema", "true")
+    rows = reader.parquet(*paths_of(directory.root, files))
     _write(rows, staged, merged, max(1, -(-size // file_bytes)))
     total = sum(entry.rows for entry in merged)
     written = spark.read.parquet(str(staged)).count()
@@ -66,6 +76,12 @@ def compact(
     return Compacted(
         len(merged), total, len(files), len(after.files), size, sum(f.bytes for f in after.files)
     )
+
+
+def _large(entries: list[BatchEntry], file_bytes: int) -> int:
+    """How many there are up to the last one of that size."""
+    sizes = [sum(file.bytes for file in entry.files) for entry in entries]
+    return max((at + 1 for at, size in enumerate(sizes) if size >= file_bytes), default=0)
 
 
 def compact_now(

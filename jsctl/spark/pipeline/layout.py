@@ -25,6 +25,8 @@ from typing import Any
 from jsctl.errors import Conflict, JsctlError, NotFound
 
 OWNER, MANIFEST, ENTRY, LOCK = "_owner.json", "_manifest.json", "_batch.json", "_lock"
+_BEGUN = (LOCK, f".{OWNER}.")
+"""All that is there while a directory is made, also where that was broken off."""
 STAGING, COMPACTED, TRASH = "_staging", "_compacted", "_trash"
 FORMAT = 1
 
@@ -86,7 +88,7 @@ class BatchDirectory:
                         "a new checkpoint needs a new directory; or bring the old checkpoint back",
                     ),
                 )
-        elif any(path.name != LOCK for path in self.root.iterdir()):
+        elif any(not path.name.startswith(_BEGUN) for path in self.root.iterdir()):
             raise Conflict(
                 f"{self.root} is not empty", hints=("choose a directory that does not exist",)
             )

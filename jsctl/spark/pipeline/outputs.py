@@ -95,7 +95,8 @@ class ParquetOutput(Output):
         entry = self.directory.publish(batch)
         self.directory.write_manifest()
         if self.compact_every and (batch + 1) % self.compact_every == 0:
-            compact(rows.sparkSession, self.directory, keep=0, file_bytes=COMPACT_FILE_BYTES)
+            spark, size = rows.sparkSession, COMPACT_FILE_BYTES
+            compact(spark, self.directory, keep=0, file_bytes=size, again=False)
         return entry.rows
 
     def close(self) -> None:

@@ -47,6 +47,7 @@ class RunState:
 
 
 NEVER_RUN = RunState("never run")
+GOING = ("starting", "running")
 
 
 class Checkpoint:
@@ -107,7 +108,9 @@ class Checkpoint:
         if not path.exists():
             return NEVER_RUN
         found = RunState(**read_json(path))
-        if found.state in ("starting", "running") and not self.is_running():
+        if found.state in GOING and not self.is_running():
+            found = RunState(**read_json(path))  # it may have ended in between
+        if found.state in GOING and not self.is_running():
             return RunState(**{**asdict(found), "state": "failed", "error": "the process is gone"})
         return found
 

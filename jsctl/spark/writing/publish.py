@@ -153,12 +153,15 @@ class Publisher:
                 self.positions[name] = max(self.positions.get(name, 0), seq)
 
     def _refused(self, number: int, payload: bytes) -> None:
+        if number not in self._pending:
+            return  # it is stored: this is somebody else's answer, who listens to its subject, too
         message, stream = self._pending[number]
         try:
             answer = json.loads(payload)
         except ValueError:
             answer = {}
-        problem: Mapping[str, object] = answer.get("error") or {}
+        found = answer.get("error") if isinstance(answer, dict) else None
+        problem: Mapping[str, object] = found if isinstance(found, dict) else {}
         text = str(problem.get("description") or payload[:100])
         if problem.get("err_code") in TEMPORARY_ERRORS:
             raise Unreachable(f"stream {stream}: {text}")

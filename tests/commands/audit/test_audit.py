@@ -2,6 +2,7 @@
 
 import json
 import os
+import pwd
 import re
 import shlex
 import stat
@@ -382,7 +383,12 @@ def test_nothing_is_left_of_an_archive_that_fails(tmp_path: Path) -> None:
 
 
 @pytest.mark.processes
-def test_a_server_is_gathered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_server_is_gathered(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)  # as in a container
     config = tmp_path / "server.conf"
     config.write_text(
         "accounts {\n  SYS { users [{user: s, password: s}] }\n"
@@ -404,6 +410,7 @@ def test_a_server_is_gathered(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert reader.names("stream", account="APP") == ["S"]
     assert len(reader.names("artifact_type")) == 18
     assert reader.metadata()["version"]
+    assert reader.metadata()["user_name"] == str(os.getuid())
     capsys.readouterr()
     assert main(["audit", "analyze", target]) == 0
     ours = capsys.readouterr().out

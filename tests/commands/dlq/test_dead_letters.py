@@ -134,3 +134,41 @@ def test_what_is_gone_is_told_and_can_be_dropped(run: Run, server: Server) -> No
     assert (done.code, done.err.count("is gone")) == (1, 2)
     assert run("dlq", "drop", "--all", "-f").code == 0
     assert letters(run) == {}
+
+
+def noted(run: Run, consumer: str = "C", **more: object) -> None:
+    """An advisory as anybody can publish one."""
+    kind = "io.nats.jetstream.advisory.v1.max_deliver"
+    told = {"type": kind, "stream": "ORDERS", "consumer": consumer, "stream_seq": 1, **more}
+    subject = f"$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.ORDERS.{consumer}"
+    assert run("pub", subject, json.dumps(told), "-J", "-q").code == 0
+
+
+def stored(run: Run) -> None:
+    """A stream with a message, and one for dead letters."""
+    assert run("stream", "add", "ORDERS", "--subjects", "orders.>", "--defaults").code == 0
+    assert run("dlq", "setup").code == 0
+    assert run("pub", "orders.0", "body", "-J", "-q").code == 0
+
+
+def test_what_is_no_advisory_is_in_nobodys_way(run: Run, server: Server) -> None:
+    stored(run)
+    for name in ("", "a b", "a.b", "ORDERS\r\nPING", "\ud800", None):
+        noted(run, stream=name)
+    noted(run, consumer="D", **{"stream_seq": -1})
+    for sequence in (True, 1 << 70, 1.5, "1"):
+        noted(run, stream_seq=sequence)
+    assert run("dlq", "ls").out == "No dead letters\n"
+    noted(run)
+    assert [one["consumer"] for one in letters(run).values()] == ["C"]
+
+
+def test_a_message_that_two_gave_up_goes_where_each_is_to_go(run: Run, server: Server) -> None:
+    stored(run)
+    assert run("stream", "add", "AGAIN", "--subjects", "again.*", "--defaults").code == 0
+    for consumer in ("C", "D"):
+        noted(run, consumer)
+    for at, consumer in enumerate(("C", "D"), 1):
+        words = ("--consumer", consumer, "--to", f"again.{consumer}", "-f")
+        done = run("dlq", "replay", *words)
+        assert f"stored as message {at} of stream AGAIN on again.{consumer}" in done.out, done.out

@@ -4,7 +4,8 @@ import asyncio
 import json
 import re
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -15,7 +16,10 @@ from jsctl.client.manager import Manager
 from jsctl.spark.pipeline.capture import Capture, capture
 from jsctl.spark.pipeline.jobs.capacity import forecast
 from jsctl.spark.pipeline.jobs.duplicates import cause
+from jsctl.spark.pipeline.jobs.gaps import _removals as removals
 from jsctl.spark.pipeline.jobs.gaps import by_settings
+from jsctl.spark.pipeline.jobs.gaps import cause as cause_of_gap
+from jsctl.spark.pipeline.jobs.model import Input
 from jsctl.testing import Broker, RealServer
 from tests.spark.pipeline.conftest import KINDS, Run, make_stream, on, orders, publish
 from tests.support.waiting import eventually, wait_for
@@ -235,3 +239,18 @@ def test_causes() -> None:
     config = StreamConfig(name="S", max_age=5, max_msgs_per_subject=1)
     assert by_settings(config, leading=True) == "probably max_age or max_msgs_per_subject"
     assert by_settings(config, leading=False) == "probably max_msgs_per_subject"
+
+
+def test_removals_that_no_server_told_of_explain_nothing() -> None:
+    at = "2026-01-01T00:00:00Z"
+    delete, purge = "$JS.API.STREAM.MSG.DELETE.S", "$JS.API.STREAM.PURGE.S"
+    rows = [
+        {"subject": subject, "request": request, "response": None, "at": when, "client": None}
+        for subject in (delete, purge)
+        for request, when in (('{"seq": "x"}', at), ('{"seq": [7]}', at), ("{}", "then"))
+    ]
+    given = cast(Input, SimpleNamespace(query=lambda *_words: rows))
+    found = removals(given)
+    assert [(one.kind, one.seq) for one in found] == [("delete", 0)] * 2 + [("purge", 0)] * 2
+    gap = {"stream": "S", "first_seq": 7, "last_seq": 7, "before": None}
+    assert cause_of_gap(gap, None, found).startswith(f"purged by unknown at {at}")

@@ -139,3 +139,13 @@ def test_a_lock_names_its_holder(tmp_path: Path) -> None:
         raise AssertionError("it was held twice")
     with hold_lock(lock, "it is used by"):
         pass
+
+
+def test_a_directory_whose_making_was_broken_off_is_made(tmp_path: Path) -> None:
+    """As by a full disk: the first file was written, and not renamed yet."""
+    (tmp_path / "._owner.json.4711.new").write_text("{")
+    directory = BatchDirectory(tmp_path)
+    with directory.locked():
+        directory.open("me", "pipeline")
+    with pytest.raises(Conflict, match="written by another"):
+        directory.open("you", "pipeline")

@@ -240,14 +240,18 @@ class StreamScreen(View):
         last = self.messages[-1].seq if self.messages else 0
         try:
             state = (await peek.manager.stream_info(self.stream_name)).state
-            if state.last_seq <= last:
+            if state.last_seq == last:
                 return
+            if state.last_seq < last:  # it was made anew
+                self.messages, last = [], 0
             if state.last_seq - last > PAGE:
                 found = await peek.newest(state.first_seq, state.last_seq)
             else:
                 found = await peek.page(last + 1)
         except failures():
             return
+        # Where others come in between, the last ones of a subject may be known.
+        found = [one for one in found if one.seq > last]
         if found:
             self.messages = [*self.messages, *found][-KEPT_MAX:]
             self._draw_messages(self.ink)

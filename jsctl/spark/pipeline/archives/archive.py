@@ -64,7 +64,7 @@ def original(messages: "DataFrame") -> "DataFrame":
         return ~key.isin(SEQ, TIME, SUBJECT, "Nats-Msg-Id")
 
     headers = f.coalesce(f.col("headers"), f.expr(_NO_HEADERS))
-    seq = f.coalesce(f.element_at(headers[SEQ], 1).cast("bigint"), f.col("seq"))
+    seq = f.coalesce(f.element_at(headers[SEQ], 1).try_cast("bigint"), f.col("seq"))
     subject = f.coalesce(f.element_at(headers[SUBJECT], 1), f.col("subject"))
     return messages.withColumns(
         {

@@ -7,7 +7,6 @@ A new stream of a gapless archive starts at the archive's first sequence, so tha
 stay. Times cannot be set; the old ones are in a header.
 """
 
-import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from jsctl.api.errors import ApiError
 from jsctl.api.stream import RawStreamMsg, StreamConfig, StreamInfo
 from jsctl.api.times import format_time
 from jsctl.client.manager import Manager, as_request
+from jsctl.client.stored import stored_answer
 from jsctl.errors import Conflict, JsctlError, RequestFailed, Unreachable, UsageError
 from jsctl.settings import Settings
 from jsctl.spark.connection.jetstream import TEMPORARY_ERRORS, JetStream
@@ -205,7 +205,8 @@ def _publish_all(
                 ) from None
             with JetStream(connection) as js:
                 reached, sender.floor = _reached(js, plan.stream)
-                after = max(after, reached)
+                # A stream may have let go of what it stored: what it said of that counts, too.
+                after = max(after, reached, sender.last)
 
 
 _AGAIN = ("run the same command again, it goes on behind the stream's last message",)
@@ -346,6 +347,13 @@ class _Sender:
         self._number += 1
         reply = f"{self._wire.inbox}.r{self._number}".encode()
         block = _block([("Nats-Msg-Id", f"{self.plan.stream}-{seq}"), *headers])
+        limit, size = self._wire.info.get("max_payload"), len(block) + len(data)
+        if isinstance(limit, int) and size > limit:
+            raise Conflict(
+                f"message {seq} has {size} bytes with what it carries of its origin, "
+                f"the server takes {limit}",
+                hints=("raise max_payload at the server",),
+            )
         line = b"HPUB %s %s %d %d\r\n" % (
             subject.encode(),
             reply,
@@ -403,26 +411,31 @@ class _Sender:
         if answer.status == NO_RESPONDERS:
             raise Unreachable(f"nobody stores messages for {self.plan.stream}")
         _, seq = self._waiting.popleft()
-        self._check(json.loads(answer.payload), seq)
+        self._check(answer.payload, seq)
         self.confirmed, self.last = self.confirmed + 1, seq
 
-    def _check(self, answer: dict[str, Any], seq: int) -> None:
-        problem = answer.get("error")
-        if isinstance(problem, dict):
-            text = problem.get("description", "")
-            if problem.get("err_code") in TEMPORARY_ERRORS:
-                raise Unreachable(f"message {seq}: {text}")
-            raise Conflict(f"message {seq} was refused: {text}")
+    def _check(self, payload: bytes, seq: int) -> None:
+        try:
+            answer = stored_answer(payload)
+        except ApiError as error:
+            if error.err_code in TEMPORARY_ERRORS:
+                raise Unreachable(f"message {seq}: {error.description}") from None
+            raise Conflict(f"message {seq} was refused: {error.description}") from None
+        except JsctlError as error:
+            raise Conflict(
+                f"message {seq}: {error}", hints=("something else listens to its subject",)
+            ) from None
         if answer.get("stream") != self.plan.stream:
             raise Conflict(f"message {seq} went to stream {answer.get('stream')}")
-        if answer.get("duplicate") and int(answer.get("seq", 0)) <= self.floor:
+        stored = answer.get("seq")
+        if answer.get("duplicate") and isinstance(stored, int) and stored <= self.floor:
             raise Conflict(
                 f"message {seq} was stored before and is deleted; the stream still knows its id",
                 hints=("wait until the stream's duplicate window is over",),
             )
-        if self.plan.kept and answer.get("seq") != seq:
+        if self.plan.kept and stored != seq:
             raise Conflict(
-                f"message {seq} was stored as {answer.get('seq')}",
+                f"message {seq} was stored as {stored}",
                 hints=("somebody else publishes to the stream",),
             )
 

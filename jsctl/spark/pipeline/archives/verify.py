@@ -125,7 +125,7 @@ def _archive(
     from pyspark.sql import functions as f
 
     rows = spark.read.schema(ARCHIVE_DDL).parquet(*paths_of(directory.root, files))
-    name = f.regexp_extract(f.col("_metadata.file_path"), r"/batch=(\d+)/", 1)
+    name = f.regexp_extract(f.col("_metadata.file_path"), r".*/batch=(\d+)/", 1)
     return rows.withColumn("batch", name.cast("int")).withColumn("hash", hash_column())
 
 
@@ -170,7 +170,9 @@ def _against_stream(
 
     last = max((batch["extra"].get("to", 0) for batch in manifest["batches"]), default=0)
     last = last or max(batch["last_seq"] for batch in manifest["batches"])
-    first = min(batch["first_seq"] for batch in manifest["batches"] if batch["rows"])
+    known = [batch["first_seq"] for batch in manifest["batches"] if batch["rows"]]
+    asked = [batch["extra"].get("from", 1) for batch in manifest["batches"]]
+    first = min(known or asked)
     inside = stream.where((f.col("seq") <= last) & (f.col("seq") >= first))
     found = inside.agg(hash_sum().alias("hash"), f.count(f.lit(1)).alias("rows")).collect()[0]
     if found["rows"] == base.rows and folded(found["hash"]) == base.hash:

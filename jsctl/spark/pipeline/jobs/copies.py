@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from jsctl.api.stream import StreamInfo
+from jsctl.api.stream import StreamInfo, StreamSource
 from jsctl.errors import NotFound, UsageError
 from jsctl.spark.options import connection_options
 from jsctl.spark.pipeline.archives.archive import ARCHIVE_COLUMNS, hash_column
@@ -70,6 +70,10 @@ def mirror(given: Input) -> Result:
     notes: list[str] = []
     for info in given.infos:
         for origin, is_mirror in origins_of(info):
+            if elsewhere := _prefix_of(info, origin):
+                behind = f"is behind {elsewhere}, it was not compared"
+                notes.append(f"{info.config.name}: origin {origin} {behind}")
+                continue
             try:
                 summary, found = _compare(given, info, origin, is_mirror=is_mirror)
             except NotFound as error:
@@ -95,6 +99,25 @@ def origins_of(info: StreamInfo) -> list[tuple[str, bool]]:
     return [(one.name, False) for one in config.sources or ()]
 
 
+def _parts(info: StreamInfo, origin: str) -> list[StreamSource]:
+    """What a copy's configuration says of an origin."""
+    config = info.config
+    parts = [config.mirror] if config.mirror is not None else list(config.sources or ())
+    return [one for one in parts if one.name == origin]
+
+
+def _prefix_of(info: StreamInfo, origin: str) -> str:
+    """The prefix of the API that knows the origin; empty where it is a stream of this account."""
+    found = (one.external.api for one in _parts(info, origin) if one.external is not None)
+    return next(found, "")
+
+
+def _renames(info: StreamInfo, origin: str) -> bool:
+    """Whether messages have other subjects in the copy."""
+    rules = [rule for one in _parts(info, origin) for rule in one.subject_transforms or ()]
+    return info.config.subject_transform is not None or any(rule.dest for rule in rules)
+
+
 def _messages(given: Input, stream: str) -> "DataFrame":
     options = {
         **connection_options(given.settings),
@@ -115,7 +138,9 @@ def _compare(
     given.phase(f"{info.config.name} against {origin}")
     copy, source = _messages(given, info.config.name), _messages(given, origin)
     if not is_mirror:
-        copy = _of_origin(copy, origin)
+        copy, source = _of_origin(copy, origin), _without_source(source)
+    if _renames(info, origin):
+        copy, source = (rows.withColumn("subject", f.lit("")) for rows in (copy, source))
     copy, source = (rows.withColumn("hash", hash_column()) for rows in (copy, source))
     extent = copy.agg(f.min("seq").alias("first"), f.max("seq").alias("last"),
                       f.count(f.lit(1)).alias("n")).collect()[0]  # fmt: skip
@@ -147,13 +172,18 @@ def _of_origin(copy: "DataFrame", origin: str) -> "DataFrame":
     words = f.split(f.element_at(f.col("headers")[SOURCE_HEADER], 1), " ")
     rows = copy.withColumn("_from", words).where(f.col("_from")[0].startswith(origin))
     rows = rows.where((f.col("_from")[0] == origin) | f.col("_from")[0].startswith(f"{origin}:"))
+    return _without_source(rows.withColumn("seq", f.col("_from")[1].cast("bigint")))
+
+
+def _without_source(rows: "DataFrame") -> "DataFrame":
+    """Messages without what says where they come from: a copy of a copy says it of its own."""
+    from pyspark.sql import functions as f
+
     kept = f.map_filter("headers", lambda key, _value: key != SOURCE_HEADER)
-    return rows.withColumn("seq", f.col("_from")[1].cast("bigint")).withColumn("headers", kept)
+    return rows.withColumn("headers", kept)
 
 
 def is_filtered(info: StreamInfo, origin: str) -> bool:
     """Whether a copy takes only a part of its origin."""
-    config = info.config
-    parts = [config.mirror] if config.mirror is not None else list(config.sources or ())
-    mine = [one for one in parts if one.name == origin]
+    mine = _parts(info, origin)
     return any(one.filter_subject or one.subject_transforms for one in mine)

@@ -79,13 +79,13 @@ def _removals(given: Input) -> list[Removal]:
         words = str(row["subject"]).split(".")
         purge = "PURGE" in words
         request = _object(row["request"])
-        if _object(row["response"]).get("error"):
+        if _object(row["response"]).get("error") or _moment(row["at"]) is None:
             continue
         found.append(
             Removal(
                 words[-1],
                 "purge" if purge else "delete",
-                0 if purge else int(request.get("seq", 0)),
+                0 if purge else _sequence(request),
                 json.dumps(request) if request else "everything",
                 str(row["at"]),
                 str(row["client"] or "unknown"),
@@ -100,6 +100,19 @@ def _object(text: str | None) -> dict[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _sequence(request: dict[str, Any]) -> int:
+    """That of a request, 0 without one. Who publishes an advisory of his own says what he likes."""
+    found = request.get("seq")
+    return found if isinstance(found, int) else 0
+
+
+def _moment(told: object) -> int | None:
+    try:
+        return parse_time(str(told))
+    except ValueError:
+        return None
 
 
 def cause(row: dict[str, Any], info: StreamInfo | None, removals: Sequence[Removal]) -> str:
@@ -120,10 +133,10 @@ def _purge_of(row: dict[str, Any], removals: Sequence[Removal]) -> Removal | Non
         if one.kind != "purge":
             continue
         request = _object(one.detail)
-        if request.get("seq") and int(request["seq"]) <= row["first_seq"]:
+        if 0 < _sequence(request) <= row["first_seq"]:
             continue
-        before = row.get("before")
-        if before is None or parse_time(one.at) > int(before.timestamp() * 1e9):
+        before, at = row.get("before"), _moment(one.at)
+        if before is None or (at is not None and at > int(before.timestamp() * 1e9)):
             return one
     return None
 

@@ -1,12 +1,12 @@
 -- part: points
-SELECT split(subject, '[.]')[3] AS stream, split(subject, '[.]')[4] AS consumer,
-       ts_ns / 1e9 AS at, CAST(get_json_object(body, '$.info.num_pending') AS BIGINT) AS pending
+SELECT get(split(subject, '[.]'), 3) AS stream, get(split(subject, '[.]'), 4) AS consumer,
+       ts_ns / 1e9 AS at, try_cast(get_json_object(body, '$.info.num_pending') AS BIGINT) AS pending
 FROM telemetry WHERE subject LIKE 'jsctl.telemetry.consumer.%'
 ORDER BY stream, consumer, at
 -- part: summary
 WITH states AS (
-  SELECT split(subject, '[.]')[3] AS stream, split(subject, '[.]')[4] AS consumer, ts_ns,
-         CAST(get_json_object(body, '$.info.num_pending') AS BIGINT) AS pending
+  SELECT get(split(subject, '[.]'), 3) AS stream, get(split(subject, '[.]'), 4) AS consumer, ts_ns,
+         try_cast(get_json_object(body, '$.info.num_pending') AS BIGINT) AS pending
   FROM telemetry WHERE subject LIKE 'jsctl.telemetry.consumer.%'
 ), steps AS (
   SELECT *, (ts_ns - lag(ts_ns) OVER w) / 1e9 AS seconds, lag(pending) OVER w AS before

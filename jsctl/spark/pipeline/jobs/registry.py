@@ -114,8 +114,10 @@ def telemetry_view(
     rows = spark.read.format("jetstream").options(**options).load()
     rows = rows.selectExpr("subject", "CAST(data AS STRING) AS body", "timestamp", "ts_ns")
     if about:
-        names = ", ".join(f"'{name}'" for name in about)
-        rows = rows.where(f"{_ABOUT} IS NULL OR {_ABOUT} IN ({names})")
+        from pyspark.sql import functions as f
+
+        named = f.expr(_ABOUT)
+        rows = rows.where(named.isNull() | named.isin(*about))
     rows.persist().createOrReplaceTempView("telemetry")
 
 
