@@ -199,6 +199,11 @@ WRONG = [
     "accounts { A { jetstrem: enabled } }",
     "accounts { $G { } }",
     "authorization { user: a, password: b, token: c }",
+    "authorization { user: a, password: b, timeout: 1m }",
+    "cluster { name: c, listen: '127.0.0.1:-1', authorization { user: a, pass: b, timeout: 61 } }",
+    "accounts { A { exports [ {service: 's.*'} ] }, B { imports [\n"
+    " {service: {account: A, subject: s.x}, to: y}, {service: {account: A, subject: s.z}, to: y}"
+    " ] } }",
     "authorization { users [ {user: a, password: b}, {user: a, password: c} ] }",
     "authorization { users [ {user: a, permissions: {publish: 'a..b'}} ] }",
     "lame_duck_duration: '1s'",
