@@ -203,7 +203,8 @@ class GateFacts:
     configured: bool
     connection: ConnFacts
     accounts: Mapping[str, Sequence[SubDetail]]
-    """What the other cluster listens to, by account; nothing on those that are not outbound."""
+    """What the other cluster listens to, by account; nothing on those that are not outbound, and
+    where it is not asked for."""
     queue_subscriptions: Mapping[str, int]
     """How many of them are in queue groups."""
 
@@ -337,13 +338,13 @@ class ServerView(Protocol):
         """The last closed ones, likewise."""
 
     def subscriptions_of(self, cid: int) -> Sequence[SubDetail]:
-        """Subscriptions of an open connection or route."""
+        """Subscriptions of an open connection, a leaf node's too, or route."""
 
     def routes(self) -> Sequence[RouteFacts]:
         """Registered route connections."""
 
-    def gateways(self) -> Sequence[GateFacts]:
-        """Connections to and from other clusters."""
+    def gateways(self, *, interest: bool) -> Sequence[GateFacts]:
+        """Connections to and from other clusters; with what these listen to, if it is wanted."""
 
     def leafs(self, account: str, *, subscriptions: bool) -> Sequence[LeafInfo]:
         """Leaf nodes and hubs, of one account if it is named."""

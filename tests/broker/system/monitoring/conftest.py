@@ -175,7 +175,7 @@ class FakeView:
             RouteFacts(17, "NB", "n2", True, True, "127.0.0.1", 6222, NOW, NOW, 1, account="$SYS"),
         ]
 
-    def gateways(self) -> Sequence[GateFacts]:
+    def gateways(self, *, interest: bool) -> Sequence[GateFacts]:
         return []
 
     def leafs(self, account: str, *, subscriptions: bool) -> Sequence[LeafInfo]:
