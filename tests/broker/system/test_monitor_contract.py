@@ -19,7 +19,7 @@ accounts {
   $SYS { users: [ { user: sys, password: sys } ] }
 }
 no_auth_user: a
-server_tags: ["az:1"]
+server_tags: ["AZ:1"]
 """
 STREAM = {"name": "S", "subjects": ["s.>"], "num_replicas": 1, "storage": "file"}
 CONSUMER = {"stream_name": "S", "config": {"durable_name": "C", "ack_policy": "explicit"}}
