@@ -11,6 +11,7 @@ from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.interest.links import GatewayLink
 from jsctl.broker.interest.targets import ROUTE_IDS_FROM, LeafLink, Subscription
 from jsctl.broker.linking.link_counts import LinkTraffic
+from jsctl.broker.options import AccountOptions
 from jsctl.broker.sessions import listing
 from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.system.monitoring import connection_facts as facts
@@ -236,6 +237,11 @@ class MonitorView:
         leafs = self._server.leafs
         over = LinkTraffic() if leafs is None else leafs.connections.traffic_of(account)
         return facts.account_facts(account, loaded_ns, over, jetstream=jetstream)
+
+    def account_options(self, name: str) -> AccountOptions:
+        """How an account is configured; nothing of one that is not known."""
+        found = self._server.accounts.get(name)
+        return AccountOptions() if found is None else found.options
 
     def account_subscriptions(self, account: str) -> Sequence[SubDetail]:
         """Local subscriptions of an account, internal ones included."""
