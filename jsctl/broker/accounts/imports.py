@@ -72,8 +72,9 @@ class Imports:
         Raises ConfigError for one that has no export, or would lead requests round in a circle, and
         has changed nothing then.
         """
+        offers = {account: Offers(account.options.exports) for account in self._accounts}
         wanted = dict.fromkeys(
-            self._wiring(account, one)
+            self._wiring(offers, account, one)
             for account in self._accounts
             for one in account.options.imports
         )
@@ -92,9 +93,11 @@ class Imports:
         self._stream_imports({**kept, **streams})
         self._give_up_removed()
 
-    def _wiring(self, account: Account, wanted: ImportOptions) -> Wiring:
+    def _wiring(
+        self, offers: dict[Account, "Offers"], account: Account, wanted: ImportOptions
+    ) -> Wiring:
         exporter = self._accounts.get(wanted.account)
-        export = None if exporter is None else _export(exporter, account, wanted)
+        export = None if exporter is None else offers[exporter].of(account.name, wanted)
         if exporter is None or export is None:
             kind = "service" if wanted.service else "stream"
             raise ConfigError(
@@ -210,6 +213,34 @@ class Imports:
                     self._remove(sub)
 
 
+class Offers:
+    """What an account exports, and to whom: thousands may take something of one, each its own."""
+
+    def __init__(self, exports: Collection[ExportOptions]) -> None:
+        self._same: dict[tuple[bool, str], list[ExportOptions]] = {}
+        """By their very words."""
+        self._wide: dict[tuple[bool, str], list[ExportOptions]] = {}
+        """Those with wildcards by whom they name; by nobody if they name none."""
+        for one in exports:
+            self._same.setdefault((one.service, one.subject), []).append(one)
+            if one.subject.endswith(">") or "*" in one.subject:
+                named = () if one.account_token_position else one.accounts
+                for name in dict.fromkeys(named or ("",)):
+                    self._wide.setdefault((one.service, name), []).append(one)
+
+    def of(self, importer: str, wanted: ImportOptions) -> ExportOptions | None:
+        """The export that an import may rely on. One in the very words of the import decides: what
+        it keeps for some accounts, a wider one does not give to others, as in nats-server."""
+        subject = wanted.subject.encode()
+        same = self._same.get((wanted.service, wanted.subject), ())
+        found = [one for one in same if one.accounts or one.account_token_position] or same
+        if not found:
+            names = (importer, "")
+            wide = [one for name in names for one in self._wide.get((wanted.service, name), ())]
+            found = [one for one in wide if subset(subject, one.subject.encode())]
+        return next((one for one in found if _offered(one, importer, subject)), None)
+
+
 def _refuse_circles(services: Collection[Wiring]) -> None:
     """Each request would cross again and again, by each of the ways that there are."""
     of_importer: dict[Account, list[Wiring]] = {}
@@ -264,16 +295,6 @@ def _stream(wiring: Wiring) -> StreamImport:
     return StreamImport(
         wiring.exporter, _pattern(local), forth, back, allow_trace=wanted.allow_trace
     )
-
-
-def _export(exporter: Account, importer: Account, wanted: ImportOptions) -> ExportOptions | None:
-    subject = wanted.subject.encode()
-    for export in exporter.options.exports:
-        open_to_all = _offered(export, importer.name, subject)
-        covered = subset(subject, export.subject.encode())
-        if export.service == wanted.service and open_to_all and covered:
-            return export
-    return None
 
 
 def _offered(export: ExportOptions, importer: str, subject: bytes) -> bool:

@@ -177,6 +177,22 @@ def each(
     return read_all
 
 
+def imports(node: ConfigNode, reading: Reading) -> tuple[object, ...]:
+    """The imports of an account. One account would be asked twice by one request."""
+    found = each(imported)(node, reading)
+    asked: set[tuple[str, str]] = set()
+    for one in found:
+        if isinstance(one, ImportOptions) and one.service:
+            key = (one.account, one.to)
+            if key in asked:
+                raise node.error(
+                    f"duplicate service import subject {one.to!r} from {one.account!r}",
+                    'keep one of them, or give the other one another "to"',
+                )
+            asked.add(key)
+    return found
+
+
 def mapping_target(node: ConfigNode, reading: Reading) -> MappingTarget:
     """One `{destination, weight, cluster}`."""
     found = make(MappingTarget, TARGET.read(node, reading, "a mapping"))
@@ -410,7 +426,7 @@ ACCOUNT = Section(
     Field(("users",), "users", users),
     Field(("nkey",), "nkey", text),
     Field(("exports",), "exports", each(export)),
-    Field(("imports",), "imports", each(imported)),
+    Field(("imports",), "imports", imports),
     Field(("jetstream",), "jetstream", account_jetstream),
     Field(("default_permissions",), "default_permissions", permissions),
     Field(("mappings", "maps"), "mappings", mappings),

@@ -184,8 +184,9 @@ def lame_duck_grace(node: ConfigNode, reading: Reading) -> int:
 
 
 def tags(node: ConfigNode, reading: Reading) -> tuple[str, ...]:
-    """Server tags, without doubles."""
-    return tuple(dict.fromkeys(texts(node, reading)))
+    """Server tags in lower case, as all who ask for servers by tags compare them; no doubles."""
+    found = (tag.strip().lower() for tag in texts(node, reading))
+    return tuple(dict.fromkeys(filter(None, found)))
 
 
 def no_ocsp(node: ConfigNode, reading: Reading) -> None:

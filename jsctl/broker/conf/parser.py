@@ -235,6 +235,9 @@ class _Parser:
     def _environment_value(self, name: str, text: str, start: int) -> Content:
         if not text.strip():
             return ""
+        if any("\ud800" <= char <= "\udfff" for char in text):
+            # Python shows bytes that are no text this way; nobody could give them as a password.
+            raise self._scanner.error(f"environment variable {name} is no text", "", start)
         inner = _Parser(
             f"{ENVIRONMENT_KEY}={text}",
             f"${name}",

@@ -29,6 +29,10 @@ FLOAT = re.compile(r"-?\d+\.\d+")
 ADDRESS = re.compile(r"\d+\.\d+\.[\d.:-]*")
 NUMBER = re.compile(r"(-?\d+)([kmgtpeKMGTPE][bBiI]*)?")
 HEX_DIGITS = re.compile(r"[0-9a-fA-F]{2}")
+LINE_END = re.compile(r"[\n\r]")
+ASCII_END = 0x80
+BYTE_MARK = 0xDC00
+"""Added to a byte that was written in digits, until it is known which character it is a part of."""
 
 
 class Scanner:
@@ -116,7 +120,7 @@ class Scanner:
             parts.append(self._escape() if char == "\\" else char)
             self.position += char != "\\"
         self.position += 1
-        return "".join(parts)
+        return self._joined(parts, start)
 
     def block(self) -> str:
         """A block string: from `(` to a line that has nothing but `)`."""
@@ -148,7 +152,7 @@ class Scanner:
             self.position += 1
         if self.position == start:
             raise self.error(f"expected a value but got {self.shown()}", "write a value")
-        return "".join(parts), escaped
+        return self._joined(parts, start), escaped
 
     def number(self) -> Scalar:
         """What begins with a digit or `-`: integer, float, date, or a string such as `10s`."""
@@ -216,13 +220,21 @@ class Scanner:
             if found is None:
                 raise self.error("expected two hexadecimal digits after '\\x'")
             self.position += 4
-            return chr(int(found.group(), 16))
+            byte = int(found.group(), 16)
+            return chr(byte if byte < ASCII_END else BYTE_MARK + byte)
         if char not in ESCAPES:
             raise self.error(
                 f"unknown escape '\\{char}'", 'use \\xXX, \\t, \\n, \\r, \\", \\\\ or single quotes'
             )
         self.position += 2
         return ESCAPES[char]
+
+    def _joined(self, parts: list[str], start: int) -> str:
+        """One string; what `\\x` stands for are bytes, several of which may make one character."""
+        try:
+            return "".join(parts).encode("utf-8", "surrogateescape").decode()
+        except UnicodeError:
+            raise self.error("these bytes are no text in UTF-8", "correct them", start) from None
 
     def literal(self, quote: str, what: str) -> str:
         """What stands between the quote at the cursor and the next one, as it is."""
@@ -234,5 +246,5 @@ class Scanner:
         return self.text[start + 1 : end]
 
     def _line_end(self) -> int:
-        ends = [self.text.find(char, self.position) for char in BREAKS]
-        return min((end for end in ends if end >= 0), default=len(self.text))
+        found = LINE_END.search(self.text, self.position)
+        return found.start() if found else len(self.text)

@@ -24,6 +24,8 @@ from jsctl.broker.conf.tree import ConfigNode
 from jsctl.broker.conf.units import duration_ns
 from jsctl.broker.nkey import KeyKind, decode, is_seed
 from jsctl.broker.options import (
+    MINUTE_NS,
+    SECOND_NS,
     AuthOptions,
     PermissionRules,
     ResponsePermission,
@@ -34,6 +36,7 @@ from jsctl.broker.passwords import looks_hashed, parse_hash
 from jsctl.broker.subject.validity import is_valid_subject
 from jsctl.dataclass import replace
 
+LOGIN_TIME_HIGH_NS = MINUTE_NS
 CONNECTION_TYPES = (
     "STANDARD",
     "WEBSOCKET",
@@ -178,6 +181,11 @@ def login_time(node: ConfigNode, reading: Reading) -> int:
     value = timeout(node, reading)
     if value < 0:
         raise node.error("nobody could log in in no time", "write for example 2")
+    if value > LOGIN_TIME_HIGH_NS:
+        reason = f"{value / SECOND_NS:g} seconds are long for who says nothing"
+        remedy = 'keep it under 60 seconds; an unquoted 1m is one million, "1m" is a minute'
+        reading.warnings.append(f"{node.place}: timeout: {reason} ({remedy})")
+        reading.strict_errors.append(node.error(f"timeout: {reason}", remedy))
     return value
 
 

@@ -277,11 +277,13 @@ class Gates(LinkDoor[Gate]):
 
     # ---- what to do and what is
 
-    def facts(self) -> list[GatewayFacts]:
-        """All linked connections."""
-        return [self._facts(gate, gate.link) for gate in self.connections.linked() if gate.link]
+    def facts(self, *, subscriptions: bool = False) -> list[GatewayFacts]:
+        """All linked connections; with what the other cluster listens to, if that is wanted."""
+        linked = self.connections.linked()
+        return [self._facts(gate, gate.link, subscriptions) for gate in linked if gate.link]
 
-    def _facts(self, gate: Gate, link: GatewayLink) -> GatewayFacts:
+    def _facts(self, gate: Gate, link: GatewayLink, subscriptions: bool) -> GatewayFacts:
+        heard = self.routing.heard_of(link)
         remote = self.connections.remotes.clusters.get(gate.gateway)
         return GatewayFacts(
             conn=gate.conn,
@@ -301,8 +303,9 @@ class Gates(LinkDoor[Gate]):
             in_bytes=link.in_bytes,
             out_msgs=link.out_messages,
             out_bytes=link.payload_bytes_out,
-            accounts=self.routing.accounts_of(link),
-            subscriptions=of_links(self.routing.heard_of(link)),
+            accounts=self.routing.accounts_of(link) if subscriptions else (),
+            subscription_count=len(heard),
+            subscriptions=of_links(heard) if subscriptions else (),
         )
 
     def links(self) -> list[GatewayLink]:

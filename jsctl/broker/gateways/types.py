@@ -129,5 +129,6 @@ class GatewayFacts:
     out_bytes: int
     accounts: tuple[str, ...]
     """Those whose interest is told on it."""
+    subscription_count: int
     subscriptions: tuple[SubscriptionFacts, ...]
-    """What the other cluster told of interest."""
+    """What the other cluster told of interest, where that is asked for."""

@@ -2,6 +2,7 @@
 
 from dataclasses import field
 from enum import Enum, auto
+from itertools import islice
 
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.accounts.auth import Check, ClientIdentity
@@ -18,6 +19,7 @@ from jsctl.broker.options import PermissionRules
 from jsctl.broker.protocol.route import LeafParser
 from jsctl.broker.sessions.keepalive import KeepAlive
 from jsctl.broker.sessions.listing import of_link, pending_bytes
+from jsctl.broker.sessions.session import KEPT_SUBSCRIPTIONS_MAX
 from jsctl.dataclass import dataclass
 
 NAMELESS = "_"
@@ -163,10 +165,13 @@ class Leaf:
         """The permissions of the user that an accepted one is."""
         return None if self.identity is None else self.identity.permissions
 
-    def facts(self, stopped_ns: int = 0, reason: str = "") -> LeafFacts:
-        """A copy for reports."""
+    def facts(
+        self, stopped_ns: int = 0, reason: str = "", *, subscriptions: bool = False
+    ) -> LeafFacts:
+        """A copy for reports: there may be very many subscriptions, and closed ones are kept."""
         link, account, found = self.link, self.account, self.told or self.said
         assert link is not None and account is not None and found is not None
+        listed = KEPT_SUBSCRIPTIONS_MAX if stopped_ns else None if subscriptions else 0
         return LeafFacts(
             conn=self.conn,
             leaf_id=self.leaf_id,
@@ -187,7 +192,8 @@ class Leaf:
             in_bytes=link.in_bytes,
             out_msgs=link.out_messages,
             out_bytes=link.payload_bytes_out,
-            subscriptions=tuple(of_link(link)),
+            subscription_count=len(link.subscriptions),
+            subscriptions=tuple(islice(of_link(link), listed)),
             compression=self.compression,
             stopped_ns=stopped_ns,
             reason=reason,

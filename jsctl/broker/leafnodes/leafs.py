@@ -393,9 +393,14 @@ class Leafs(LinkDoor[Leaf]):
 
     # ---- what to do and what is
 
-    def facts(self) -> list[LeafFacts]:
-        """All linked connections."""
-        return [leaf.facts() for leaf in self.connections.linked()]
+    def facts(self, account: str = "", *, subscriptions: bool = False) -> list[LeafFacts]:
+        """Linked connections, of one account if it is named; with their subscriptions, if these are
+        wanted."""
+        return [
+            leaf.facts(subscriptions=subscriptions)
+            for leaf in self.connections.linked()
+            if not account or (leaf.account is not None and leaf.account.name == account)
+        ]
 
     def _compressed(self) -> list[Leaf]:
         leafs = self.connections.by_conn.values()

@@ -147,7 +147,9 @@ class LeafFacts:
     in_bytes: int
     out_msgs: int
     out_bytes: int
+    subscription_count: int
     subscriptions: tuple[SubscriptionFacts, ...]
+    """Where they are asked for; of a connection that is gone the first of them, as of clients."""
     compression: str
     stopped_ns: int = 0
     reason: str = ""

@@ -6,7 +6,7 @@ each subject and each queue group once, whatever the number of listeners. Nothin
 cluster where nobody is known to listen. What comes in is for this cluster and goes no further.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import field
 
 from jsctl.broker.accounts.accounts import Account
@@ -66,7 +66,7 @@ class GatewayRouting:
         self._router.add(sub)
         return sub
 
-    def heard_of(self, link: GatewayLink) -> Iterable[Subscription]:
+    def heard_of(self, link: GatewayLink) -> Collection[Subscription]:
         """What a connection told of interest."""
         known = self._heard.get(link)
         return () if known is None else known.subs.values()

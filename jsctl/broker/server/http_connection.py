@@ -17,7 +17,10 @@ from jsctl.broker.server.monitor import Monitor
 
 NANOSECONDS = 1_000_000_000
 TEXT = "text/plain; charset=utf-8"
+JSON = "application/json"
 JAVASCRIPT = "application/javascript"
+READABLE = ("Access-Control-Allow-Origin", "*")
+"""For dashboards that are web pages from elsewhere, as with nats-server."""
 CLOSE = ("Connection", "close")
 PARAMETERS_MAX = 100
 
@@ -96,10 +99,12 @@ class MonitorConnection(asyncio.Protocol):
         self._asked, self._request = False, None
         if transport is None:
             return
-        if self._callback and content_type.startswith("application/json"):
-            body = self._callback.encode() + b"(" + body + b")"
-            content_type = JAVASCRIPT
         headers = [("Content-Type", content_type)]
+        if content_type == JSON:
+            headers.append(READABLE)
+            if self._callback:
+                body = self._callback.encode() + b"(" + body + b")"
+                headers[0] = ("Content-Type", JAVASCRIPT)
         if content_type == TEXT:
             headers.append(("X-Content-Type-Options", "nosniff"))
         headers.append(("Date", f"{datetime.now(UTC):%a, %d %b %Y %H:%M:%S GMT}"))

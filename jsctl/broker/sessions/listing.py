@@ -7,7 +7,7 @@ from jsctl.broker.interest.kinds import Served
 from jsctl.broker.interest.outbound import Outbound
 from jsctl.broker.interest.targets import LeafLink, RouteLink, Subscription
 from jsctl.broker.sessions.session import ClientSession
-from jsctl.broker.subject.matching import subset
+from jsctl.broker.subject.matching import covering
 from jsctl.broker.subject.validity import has_wildcard, is_valid_literal
 from jsctl.dataclass import dataclass
 
@@ -92,7 +92,8 @@ def reached(account: Account, subject: bytes, queue: str) -> int:
     how many hear nothing else. Any client may ask: none is listed for it."""
     found: Iterable[Subscription] = ()
     if has_wildcard(subject):
-        found = [sub for sub in account.sublist if subset(sub.subject, subject)]
+        covers = covering(subject)
+        found = [sub for sub in account.sublist if covers(sub.subject)]
     elif is_valid_literal(subject):
         found = account.sublist.matching(subject)
     here = [sub for sub in found if sub.target.served is not Served.ONCE]

@@ -279,6 +279,7 @@ class ClientSession(ClientPeer):
 
     def _connected(self, identity: ClientIdentity | None) -> None:
         greeting = self.greeting
+        self.user = greeting.credentials.shown
         if identity is None or greeting.names_account:
             self.close(AUTH_FAILURE, AUTH_VIOLATION)
             return
@@ -287,8 +288,7 @@ class ClientSession(ClientPeer):
             return
         self.connected = True
         self.headers = greeting.headers and self.context.identity.headers
-        self.verbose, self.pedantic = greeting.verbose, greeting.pedantic
-        self.echo = greeting.echo
+        self.verbose, self.pedantic, self.echo = greeting.verbose, greeting.pedantic, greeting.echo
         self.no_responders = greeting.no_responders
         if greeting.protocol not in (0, 1):
             self.close("Bad Client Protocol Version", b"invalid client protocol")
@@ -307,12 +307,12 @@ class ClientSession(ClientPeer):
         if self.authorized:
             self.account.connections -= 1
             self.authorized = False
+        self.user = identity.user or self.user
         if identity.account.connections_over(1 + identity.account.leafs):
             self.close(*ACCOUNT_FULL)
             return False
         self.account, self.identity = identity.account, identity
         self.account.connections += 1
-        self.user = identity.user or self.greeting.credentials.shown
         rules = identity.permissions
         self.permissions = Permissions(rules) if rules is not None else None
         self.tracks_replies = rules is not None and rules.responses is not None

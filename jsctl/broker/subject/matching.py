@@ -28,8 +28,17 @@ def matches(subject: bytes, pattern: bytes) -> bool:
 
 def subset(inner: bytes, outer: bytes) -> bool:
     """Whether every subject that `inner` matches is matched by `outer` too."""
-    inner_tokens = inner.split(b".")
+    return _is_subset(inner.split(b"."), outer.split(b"."))
+
+
+def covering(outer: bytes) -> Callable[[bytes], bool]:
+    """`subset` of a given `outer`, which is taken apart once: anybody may ask for a long one, and
+    it is tried on very many."""
     outer_tokens = outer.split(b".")
+    return lambda inner: _is_subset(inner.split(b"."), outer_tokens)
+
+
+def _is_subset(inner_tokens: Sequence[bytes], outer_tokens: Sequence[bytes]) -> bool:
     size = len(inner_tokens)
     for position, token in enumerate(outer_tokens):
         if position >= size or not inner_tokens[position]:
@@ -46,8 +55,16 @@ def subset(inner: bytes, outer: bytes) -> bool:
 
 def overlaps(left: bytes, right: bytes) -> bool:
     """Whether some subject is matched by both patterns."""
+    return _overlap(left.split(b"."), right.split(b"."))
+
+
+def overlapping(left: bytes) -> Callable[[bytes], bool]:
+    """`overlaps` of a given `left`, which is taken apart once, as with `covering`."""
     left_tokens = left.split(b".")
-    right_tokens = right.split(b".")
+    return lambda right: _overlap(left_tokens, right.split(b"."))
+
+
+def _overlap(left_tokens: Sequence[bytes], right_tokens: Sequence[bytes]) -> bool:
     for one, other in zip(left_tokens, right_tokens, strict=False):
         if one == b">" or other == b">":
             return True

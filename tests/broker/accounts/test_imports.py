@@ -66,6 +66,37 @@ def test_a_reload_looks_at_each_import_once() -> None:
     assert process_time() - began < 1
 
 
+def test_an_import_does_not_look_through_all_exports() -> None:
+    """An account may have something of its own for each of thousands."""
+    numbers = range(3000)
+    exports = tuple(ExportOptions(f"s.{number}.>", accounts=(f"T{number}",)) for number in numbers)
+    exports += tuple(ExportOptions(f"t.{number}") for number in numbers)
+    takers = [
+        AccountOptions(
+            f"T{number}",
+            imports=(ImportOptions("A", f"s.{number}.x"), ImportOptions("A", f"t.{number}")),
+        )
+        for number in numbers
+    ]
+    began = process_time()
+    Server(Options(accounts=(AccountOptions("A", exports=exports), *takers)))
+    assert process_time() - began < 5
+
+
+@pytest.mark.parametrize("exported", ["s.x", "s.*"])
+def test_an_export_in_the_words_of_the_import_decides(exported: str) -> None:
+    """What is for some accounts is not for others as there is a wider one."""
+    wide, narrow = ExportOptions("s.>"), ExportOptions(exported, accounts=("C",))
+    for exports in ([wide, narrow], [narrow, wide], [narrow, wide, ExportOptions(exported)]):
+        with pytest.raises(ConfigError, match="not authorized"):
+            Server(two(exports, [ImportOptions("A", exported)]))
+    Server(
+        two(
+            [wide, narrow, ExportOptions(exported, accounts=("B",))], [ImportOptions("A", exported)]
+        )
+    )
+
+
 def service(account: str, subject: str, to: str = "") -> ImportOptions:
     return ImportOptions(account, subject, service=True, to=to)
 

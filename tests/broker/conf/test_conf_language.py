@@ -2,6 +2,7 @@
 
 import subprocess
 from pathlib import Path
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -48,6 +49,7 @@ MEANINGS: list[tuple[str, object]] = [
     ("a: 1.5", {"a": 1.5}),
     ('a: "x\\ty\\x41\\n\\"\\\\"', {"a": 'x\tyA\n"\\'}),
     ("a: 'x\\ty'", {"a": "x\\ty"}),
+    ('a: "\\xc3\\xa9\\x41"\nb: \\xe2\\x82\\xacé', {"a": "éA", "b": "€é"}),
     ("a: _INBOX.>\nb: q.*\nc: id:abc\nd: nats://127.0.0.1:1", {
         "a": "_INBOX.>", "b": "q.*", "c": "id:abc", "d": "nats://127.0.0.1:1"}),
     ("a: (\nx\n y)\n)\n", {"a": "\nx\n y)\n"}),
@@ -73,7 +75,23 @@ def test_environment_variables_are_values() -> None:
     assert found == {"a": 4444, "b": [1, "x"], "c": "", "d": 4444}
 
 
+def test_an_environment_variable_that_is_no_text_is_refused() -> None:
+    """Nobody could log in by such a password, and the server would end when somebody tries."""
+    for value in ("x\udcff", '"\udcff"'):
+        with pytest.raises(ConfigError, match="environment variable P is no text"):
+            read("a: $P", P=value)
+
+
+def test_comments_cost_what_they_are_long() -> None:
+    """A file may have many, and servers look at it at each reload."""
+    began = process_time()
+    assert read("# one more line of many\n" * 100_000 + "a: 1") == {"a": 1}
+    assert process_time() - began < 1
+
+
 ERRORS = [
+    ('a: "\\xff"', "x.conf:1:4: Parse error: these bytes are no text in UTF-8 (correct them)"),
+    ("a: \\xc3", "x.conf:1:4: Parse error: these bytes are no text in UTF-8 (correct them)"),
     ("a: $X", "x.conf:1:4: Parse error: variable reference for 'X' on line 1 can not be found "
      "(set X above it or in the environment, or quote the value)"),
     ("a: 1\nb {\n c: 2\n", "x.conf:2:3: Parse error: a map is not closed (close it by '}')"),
@@ -157,6 +175,7 @@ SOUND = [
     "ping_interval: 10s",
     'server_name: "<&>"',
     "server_name: é",
+    'server_name: "\\xc3\\xa9"',
     f"authorization {{ user: a, password: $2a$11${'a' * 53} }}",
     "websocket { port: -1, no_tls: true }\nleafnodes { listen: '127.0.0.1:-1' }",
     "jetstream { store_dir: x, max_file_store: 1MB, max_mem_store: 1MB }",
@@ -180,6 +199,11 @@ WRONG = [
     "accounts { A { jetstrem: enabled } }",
     "accounts { $G { } }",
     "authorization { user: a, password: b, token: c }",
+    "authorization { user: a, password: b, timeout: 1m }",
+    "cluster { name: c, listen: '127.0.0.1:-1', authorization { user: a, pass: b, timeout: 61 } }",
+    "accounts { A { exports [ {service: 's.*'} ] }, B { imports [\n"
+    " {service: {account: A, subject: s.x}, to: y}, {service: {account: A, subject: s.z}, to: y}"
+    " ] } }",
     "authorization { users [ {user: a, password: b}, {user: a, password: c} ] }",
     "authorization { users [ {user: a, permissions: {publish: 'a..b'}} ] }",
     "lame_duck_duration: '1s'",

@@ -37,7 +37,8 @@ def options(text: str) -> Options:
 def test_flat_options_end_in_their_parts() -> None:
     found = options(
         "listen: '127.0.0.1:-1'\nhttp: 8222\nmax_payload: 2MB\nping_interval: '30s'\n"
-        "write_deadline: '1.5s'\ndebug: true\nlogfile: /x\nserver_tags: [a, b]\nmax_conn: -1"
+        "write_deadline: '1.5s'\ndebug: true\nlogfile: /x\nserver_tags: [a, ' B', A, '']"
+        "\nmax_conn: -1"
     )
     assert (found.listen.host, found.listen.port) == ("127.0.0.1", -1)
     assert found.monitoring.port == 8222

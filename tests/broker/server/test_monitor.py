@@ -86,6 +86,15 @@ async def test_head_and_callback() -> None:
         assert b"application/javascript" in script and b'f({"path": "/varz"' in script
 
 
+async def test_web_pages_from_elsewhere_may_read_what_is_answered() -> None:
+    """Dashboards that run in a browser ask servers themselves."""
+    async with running(options()) as server:
+        port = server.port("monitor")
+        for method, readable in ((b"GET", True), (b"POST", False)):
+            answer = await exchange(port, b"%s /varz HTTP/1.0\r\n\r\n" % method)
+            assert (b"\r\nAccess-Control-Allow-Origin: *\r\n" in answer) == readable
+
+
 async def test_the_base_path_is_left_to_the_node() -> None:
     """It cuts the path off; cut off here too, no page would be found."""
     async with running(options(base_path="/nats")) as server:

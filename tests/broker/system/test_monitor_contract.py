@@ -15,11 +15,19 @@ pytestmark = pytest.mark.processes
 
 CONFIG = """
 accounts {
-  A { jetstream: enabled, users: [ { user: a, password: a } ] }
+  A { jetstream: enabled, users: [ { user: a, password: a } ]
+    mappings: { m: n, "o.*": [ { dest: "p.$1", weight: 100% } ] }
+    exports: [ { service: s.x, response_type: stream, accounts: [B] }, { stream: "t.>" }
+      { service: "s.*.y", account_token_position: 2 } ] }
+  B { users: [ { user: b, password: b } ]
+    imports: [ { service: { account: A, subject: s.x }, to: u, share: true }
+      { service: { account: A, subject: s.B.y } }
+      { stream: { account: A, subject: t.a }, prefix: v }
+      { stream: { account: A, subject: "t.b.*" }, to: "w.*" } ] }
   $SYS { users: [ { user: sys, password: sys } ] }
 }
 no_auth_user: a
-server_tags: ["az:1"]
+server_tags: ["AZ:1"]
 """
 STREAM = {"name": "S", "subjects": ["s.>"], "num_replicas": 1, "storage": "file"}
 CONSUMER = {"stream_name": "S", "config": {"durable_name": "C", "ack_policy": "explicit"}}
@@ -54,6 +62,7 @@ PAGES = [
     "/subsz?subs=1&acc=A",
     "/accountz",
     "/accountz?acc=A",
+    "/accountz?acc=B",
     "/accstatz",
     "/healthz",
     "/healthz?account=A&stream=NOPE",
@@ -111,3 +120,12 @@ def test_same_keys(both: tuple[Pages, Pages], path: str) -> None:
         assert ours == theirs
     else:
         assert without(keys(ours), OURS | THEIRS) == without(keys(theirs), OURS | THEIRS)
+
+
+@pytest.mark.parametrize("name", "AB")
+def test_what_an_account_gives_and_takes(both: tuple[Pages, Pages], name: str) -> None:
+    ours, theirs = (pages[f"/accountz?acc={name}"][1]["account_detail"] for pages in both)
+    assert ours.get("mappings") == theirs.get("mappings")
+    for rows in ("exports", "imports"):
+        told = [sorted(map(json.dumps, one.get(rows, ()))) for one in (ours, theirs)]
+        assert told[0] == told[1]

@@ -2,6 +2,7 @@
 look at once. Servers ask each other for some of them."""
 
 from collections.abc import Iterator
+from time import process_time
 from typing import Any
 
 import pytest
@@ -127,6 +128,23 @@ def test_subscribers(play: NodePlay, monkeypatch: Patch, subject: bytes, count: 
     calls = counting(monkeypatch, connection_facts, "sub_detail")
     assert client.request("$SYS.DEBUG.SUBSCRIBERS", subject) == [b"%d" % count]
     assert not calls
+
+
+@pytest.mark.parametrize(
+    ("subject", "body"),
+    [
+        ("$SYS.REQ.ACCOUNT.PING.CONNZ", '{"filter_subject":"%s*"}'),
+        ("$SYS.DEBUG.SUBSCRIBERS", "%s*"),
+        ("$SYS.REQ.SERVER.PING.SUBSZ", '{"subscriptions":true,"test":"%sa"}'),
+    ],
+)
+def test_a_long_subject_is_taken_apart_once(play: NodePlay, subject: str, body: str) -> None:
+    """Any client may ask for one, and have thousands of subscriptions on which it is tried."""
+    client = play.connect("sys" if "SERVER" in subject else "a")
+    client.send(b"".join(b"SUB s.%d.* s%d\r\n" % (number, number) for number in range(2000)))
+    began = process_time()
+    assert client.request(subject, (body % ("s." * 200_000)).encode())
+    assert process_time() - began < 2
 
 
 def test_connections_of_an_account(play: NodePlay, monkeypatch: Patch) -> None:

@@ -134,7 +134,9 @@ def test_refused_clients(play: NodePlay, system: PlayClient) -> None:
     play.connect("a", "wrong")
     play.run(0.1)
     (event,) = system.heard("$SYS.SERVER")
-    assert event["reason"] == "Authentication Failure"
+    assert event["reason"] == "Authentication Failure" and event["client"]["user"] == "a"
+    (row,) = play.get("/connz", state="closed", auth="1")[1]["connections"]
+    assert row["authorized_user"] == "a"
     (event,) = system.heard("$SYS.ACCOUNT.$G.DISCONNECT")
     conn = 77
     play.clients[conn] = PlayClient(play, conn)

@@ -13,6 +13,7 @@ from jsctl.api.monitoring.accountz import (
 )
 from jsctl.api.server import DataStats, MsgBytes
 from jsctl.api.times import format_time
+from jsctl.broker.options import ExportOptions, ImportOptions, MappingOptions
 from jsctl.broker.system.monitoring.view import AccountFacts, ServerView
 from jsctl.broker.system.monitoring.words import Refused
 
@@ -23,6 +24,7 @@ _SYSTEM_SERVICES = (
     ("$SYS.REQ.ACCOUNT.{}.STATZ", "$SYS.REQ.ACCOUNT.PING.STATZ", False),
     ("$SYS.REQ.USER.{}.INFO", "$SYS.REQ.USER.INFO", True),
 )
+_RESPONSE_TYPES = {"singleton": "Singleton", "stream": "Streamed", "chunked": "Chunked"}
 _JETSTREAM_SERVICE = ("$JS.API.>", "$JS.API.>", True)
 
 
@@ -44,6 +46,7 @@ def account_detail(view: ServerView, name: str) -> AccountDetailz:
     if account is None:
         raise Refused(f"Account {name} does not exist")
     system = name == view.settings.system_account
+    given = view.account_options(name)
     return AccountDetailz(
         account_name=name,
         update_time=format_time(account.updated_ns),
@@ -54,9 +57,12 @@ def account_detail(view: ServerView, name: str) -> AccountDetailz:
         leafnode_connections=account.leafs,
         client_connections=account.clients,
         subscriptions=account.subscriptions,
-        mappings=account.mappings,
-        exports=account.exports,
-        imports=account.imports if system else (*_imports(view, account), *account.imports),
+        mappings={one.source: _targets(one) for one in given.mappings} or None,
+        exports=tuple(map(_export, given.exports)),
+        imports=(
+            *map(_import, given.imports),
+            *(() if system else _system_imports(view, account)),
+        ),
         jwt=account.jwt,
         issuer_key=account.issuer_key,
         name_tag=account.tag or name,
@@ -113,9 +119,47 @@ def _whole(stats: DataStats) -> DataStats:
     )
 
 
-def _imports(view: ServerView, account: AccountFacts) -> list[Json]:
+def _targets(mapping: MappingOptions) -> Json:
+    """Where a mapping leads, with the weights of the configuration."""
+    found: list[Json] = []
+    for one in mapping.targets:
+        target: dict[str, Json] = {"subject": one.destination, "weight": one.weight}
+        found.append(target | ({"cluster": one.cluster} if one.cluster else {}))
+    return found
+
+
+def _export(export: ExportOptions) -> Json:
+    found: dict[str, Json] = {"subject": export.subject, "type": _kind(export)}
+    if export.service:
+        found["response_type"] = _RESPONSE_TYPES[export.response_type]
+    if export.accounts:
+        found["approved_accounts"] = list(export.accounts)
+    return found
+
+
+def _import(wanted: ImportOptions) -> Json:
+    local = wanted.to or wanted.subject
+    if wanted.prefix:
+        local = f"{wanted.prefix.rstrip('.')}.{wanted.subject}"
+    return {
+        "subject": wanted.subject,
+        "account": wanted.account,
+        **({"to": local} if wanted.service else {}),
+        "local_subject": local,
+        "type": _kind(wanted),
+        "invalid": False,
+        "share": wanted.share,
+        "tracking": False,
+    }
+
+
+def _kind(crossing: ExportOptions | ImportOptions) -> str:
+    return "service" if crossing.service else "stream"
+
+
+def _system_imports(view: ServerView, account: AccountFacts) -> list[Json]:
     services = list(_SYSTEM_SERVICES)
-    if account.jetstream:
+    if view.settings.jetstream:
         services.append(_JETSTREAM_SERVICE)
     return [
         {

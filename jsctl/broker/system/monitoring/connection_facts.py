@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from jsctl.api.monitoring.connz import SubDetail, SublistStats
 from jsctl.api.server import DataStats, MsgBytes
 from jsctl.broker.accounts.accounts import Account
-from jsctl.broker.interest.targets import ROUTE_IDS_FROM, RouteLink
+from jsctl.broker.interest.targets import ROUTE_IDS_FROM, LeafLink, RouteLink
 from jsctl.broker.linking.link_counts import LinkTraffic
 from jsctl.broker.routes.types import LinkFacts
 from jsctl.broker.sessions import listing
@@ -57,9 +57,13 @@ def sub_detail(sub: SubscriptionFacts, *, of_client: bool = False) -> SubDetail:
     )
 
 
-def client_subscriptions(session: ClientSession) -> list[SubDetail]:
-    """What a client has subscribed, or had when it was closed."""
-    return [sub_detail(sub, of_client=True) for sub in listing.of_session(session)]
+def client_subscriptions(client: ClientSession | LeafLink) -> list[SubDetail]:
+    """What a client or a leaf node has subscribed, or a client had when it was closed."""
+    if isinstance(client, LeafLink):
+        found = listing.of_link(client)
+    else:
+        found = listing.of_session(client)
+    return [sub_detail(sub, of_client=True) for sub in found]
 
 
 def route_facts(fact: LinkFacts, link: RouteLink, last_ns: int) -> RouteFacts:

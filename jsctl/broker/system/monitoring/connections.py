@@ -17,7 +17,7 @@ from jsctl.api.monitoring.connz import (
     SubszOptions,
 )
 from jsctl.api.times import format_duration, format_time
-from jsctl.broker.subject.matching import matches, overlaps
+from jsctl.broker.subject.matching import overlapping
 from jsctl.broker.subject.validity import is_valid_literal
 from jsctl.broker.system.monitoring.view import ConnFacts, RouteFacts, ServerView
 from jsctl.broker.system.monitoring.words import (
@@ -99,12 +99,12 @@ def _filtered(view: ServerView, conns: list[ConnFacts], options: ConnzOptions) -
     if options.user:
         conns = [conn for conn in conns if conn.user == options.user]
     if options.filter_subject not in ("", ">"):
-        wanted = options.filter_subject.encode()
+        meets = overlapping(options.filter_subject.encode())
         conns = [
             conn
             for conn in conns
             if conn.stop_ns
-            or any(overlaps(wanted, s.subject.encode()) for s in view.subscriptions_of(conn.cid))
+            or any(meets(s.subject.encode()) for s in view.subscriptions_of(conn.cid))
         ]
     return conns
 
@@ -209,12 +209,12 @@ def subsz(view: ServerView, options: SubszOptions) -> Subsz:
     offset = max(options.offset, 0)
     subs: list[SubDetail] = []
     if options.subscriptions:
-        test = options.test.encode()
+        meets = overlapping(options.test.encode())
         for name in names:
             subs.extend(
                 sub
                 for sub in view.account_subscriptions(name)
-                if not test or matches(test, sub.subject.encode())
+                if not options.test or meets(sub.subject.encode())
             )
     return Subsz(
         server_id=view.settings.server_id,

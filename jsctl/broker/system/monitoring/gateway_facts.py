@@ -18,7 +18,7 @@ TLS_TIMEOUT_NS = 2 * SECOND_NS
 
 
 def gate_facts(gate: GatewayFacts) -> GateFacts:
-    """A connection, with what the other cluster listens to."""
+    """A connection, with what the other cluster listens to, if that was asked for."""
     accounts: dict[str, list[SubDetail]] = {name: [] for name in gate.accounts}
     queues: Counter[str] = Counter()
     for sub in gate.subscriptions:
@@ -49,7 +49,7 @@ def _connection(gate: GatewayFacts) -> ConnFacts:
         out_msgs=gate.out_msgs,
         in_bytes=gate.in_bytes,
         out_bytes=gate.out_bytes,
-        subscriptions=len(gate.subscriptions),
+        subscriptions=gate.subscription_count,
         name=gate.server_id,
     )
 

@@ -28,7 +28,7 @@ def gatewayz(view: ServerView, options: GatewayzOptions) -> Gatewayz:
         return Gatewayz(server_id=view.settings.server_id, now=now)
     outbound: dict[str, RemoteGatewayz] = {}
     inbound: dict[str, tuple[RemoteGatewayz, ...]] = {}
-    for gate in view.gateways():
+    for gate in view.gateways(interest=options.accounts or bool(options.account_name)):
         if options.name and gate.gateway != options.name:
             continue
         row = RemoteGatewayz(

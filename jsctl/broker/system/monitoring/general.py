@@ -202,7 +202,7 @@ def statsz(view: ServerView) -> Statsz:
 def _gateways(view: ServerView) -> tuple[GatewayStat, ...]:
     """What is sent to each other cluster, with what all its servers send here."""
     found: list[GatewayStat] = []
-    gates = view.gateways()
+    gates = view.gateways(interest=False)
     for gate in gates:
         if not gate.outbound:
             continue

@@ -33,7 +33,7 @@ def conn_facts(leaf: LeafFacts) -> ConnFacts:
         out_msgs=leaf.out_msgs,
         in_bytes=leaf.in_bytes,
         out_bytes=leaf.out_bytes,
-        subscriptions=len(kept),
+        subscriptions=leaf.subscription_count,
         # What a hub said of itself is not told here, as in nats-server.
         name="" if leaf.solicited else leaf.name,
         version="" if leaf.solicited else leaf.version,
@@ -43,9 +43,8 @@ def conn_facts(leaf: LeafFacts) -> ConnFacts:
     )
 
 
-def leaf_info(leaf: LeafFacts, *, subscriptions: bool) -> LeafInfo:
+def leaf_info(leaf: LeafFacts) -> LeafInfo:
     """A row of `/leafz`."""
-    subjects = tuple(sub.subject for sub in leaf.subscriptions)
     return LeafInfo(
         id=leaf.leaf_id,
         name=leaf.name,
@@ -59,8 +58,8 @@ def leaf_info(leaf: LeafFacts, *, subscriptions: bool) -> LeafInfo:
         out_msgs=leaf.out_msgs,
         in_bytes=leaf.in_bytes,
         out_bytes=leaf.out_bytes,
-        subscriptions=len(subjects),
-        subscriptions_list=subjects if subscriptions else (),
+        subscriptions=leaf.subscription_count,
+        subscriptions_list=tuple(sub.subject for sub in leaf.subscriptions),
         compression=leaf.compression,
     )
 

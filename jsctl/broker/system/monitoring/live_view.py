@@ -11,9 +11,9 @@ from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.interest.links import GatewayLink
 from jsctl.broker.interest.targets import ROUTE_IDS_FROM, LeafLink, Subscription
 from jsctl.broker.linking.link_counts import LinkTraffic
+from jsctl.broker.options import AccountOptions
 from jsctl.broker.sessions import listing
 from jsctl.broker.sessions.session import ClientSession
-from jsctl.broker.sessions.sessions import NOBODY
 from jsctl.broker.system.monitoring import connection_facts as facts
 from jsctl.broker.system.monitoring.health_facts import HealthReport
 from jsctl.broker.system.monitoring.jetstream_facts import JetStreamReport
@@ -54,15 +54,15 @@ class MonitorView:
         self.now_ns = 0
         self.settings: Settings
         self._http_requests: dict[str, int] = {}
-        self._conns: dict[int, int] | None = None
-        """Id of a client -> its connection; made when it is asked for."""
+        self._by_id: dict[int, ClientSession | LeafLink] | None = None
+        """Clients and leaf nodes by their ids; made when one is asked for."""
         self.look(0)
 
     def look(self, now_ns: int) -> "MonitorView":
         """See the server as it is now."""
         server, tallies = self._server, self._tallies
         self.now_ns = now_ns
-        self._conns = None
+        self._by_id = None
         self.settings = settings(
             server.options,
             server.identity,
@@ -165,8 +165,7 @@ class MonitorView:
         found = list(map(facts.conn_facts, sessions))
         leafs = self._server.leafs
         if leafs is not None:
-            of_leafs = map(leaf_facts.conn_facts, leafs.facts())
-            found += [one for one in of_leafs if account in ("", one.account)]
+            found += map(leaf_facts.conn_facts, leafs.facts(account))
         return found
 
     def closed_connections(self, account: str = "") -> Sequence[ConnFacts]:
@@ -175,20 +174,21 @@ class MonitorView:
         found = [facts.conn_facts(one, closed=True) for one in sessions]
         leafs = self._server.leafs
         if leafs is not None:
-            of_leafs = map(leaf_facts.conn_facts, leafs.connections.closed)
-            found += [one for one in of_leafs if account in ("", one.account)]
+            closed = [one for one in leafs.connections.closed if account in ("", one.account)]
+            found += map(leaf_facts.conn_facts, closed)
             found.sort(key=lambda one: one.stop_ns)
         return found
 
     def subscriptions_of(self, cid: int) -> Sequence[SubDetail]:
-        """Subscriptions of an open connection or route."""
+        """Subscriptions of an open connection, a leaf node's too, or route."""
         if cid >= ROUTE_IDS_FROM:
             conn = cid - ROUTE_IDS_FROM
             links = [link for link in self._server.router.routes if link.conn == conn]
             return [facts.sub_detail(sub) for link in links for sub in listing.of_link(link)]
-        if self._conns is None:
-            self._conns = {one.client_id: one.conn for one in self._server.sessions}
-        found = self._server.sessions.get(self._conns.get(cid, NOBODY))
+        if self._by_id is None:
+            self._by_id = {one.client_id: one for one in self._server.sessions}
+            self._by_id.update((one.leaf_id, one) for one in self._leaf_links())
+        found = self._by_id.get(cid)
         return () if found is None else facts.client_subscriptions(found)
 
     def routes(self) -> Sequence[RouteFacts]:
@@ -204,20 +204,17 @@ class MonitorView:
             if fact.conn in links
         ]
 
-    def gateways(self) -> Sequence[GateFacts]:
-        """Connections to and from other clusters."""
+    def gateways(self, *, interest: bool) -> Sequence[GateFacts]:
+        """Connections to and from other clusters; with what these listen to, if it is wanted."""
         gates = self._server.gates
-        return [] if gates is None else list(map(gateway_facts.gate_facts, gates.facts()))
+        found = [] if gates is None else gates.facts(subscriptions=interest)
+        return [gateway_facts.gate_facts(one) for one in found]
 
     def leafs(self, account: str, *, subscriptions: bool) -> Sequence[LeafInfo]:
         """Leaf nodes and hubs, of one account if it is named."""
         leafs = self._server.leafs
-        found = [] if leafs is None else leafs.facts()
-        return [
-            leaf_facts.leaf_info(one, subscriptions=subscriptions)
-            for one in found
-            if not account or one.account == account
-        ]
+        found = [] if leafs is None else leafs.facts(account, subscriptions=subscriptions)
+        return [leaf_facts.leaf_info(one) for one in found]
 
     def accounts(self) -> Sequence[AccountFacts]:
         """All accounts known here."""
@@ -240,6 +237,11 @@ class MonitorView:
         leafs = self._server.leafs
         over = LinkTraffic() if leafs is None else leafs.connections.traffic_of(account)
         return facts.account_facts(account, loaded_ns, over, jetstream=jetstream)
+
+    def account_options(self, name: str) -> AccountOptions:
+        """How an account is configured; nothing of one that is not known."""
+        found = self._server.accounts.get(name)
+        return AccountOptions() if found is None else found.options
 
     def account_subscriptions(self, account: str) -> Sequence[SubDetail]:
         """Local subscriptions of an account, internal ones included."""

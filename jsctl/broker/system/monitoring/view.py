@@ -10,7 +10,6 @@ from enum import Enum
 from typing import Protocol
 
 from jsctl.api.consumer import ConsumerInfo
-from jsctl.api.fields import Json
 from jsctl.api.monitoring.connz import LeafInfo, SubDetail, SublistStats
 from jsctl.api.monitoring.health import RaftzGroup
 from jsctl.api.monitoring.jsz import (
@@ -28,6 +27,7 @@ from jsctl.api.monitoring.varz import (
 )
 from jsctl.api.server import DataStats
 from jsctl.api.stream import StreamInfo
+from jsctl.broker.options import AccountOptions
 from jsctl.dataclass import dataclass
 
 
@@ -203,7 +203,8 @@ class GateFacts:
     configured: bool
     connection: ConnFacts
     accounts: Mapping[str, Sequence[SubDetail]]
-    """What the other cluster listens to, by account; nothing on those that are not outbound."""
+    """What the other cluster listens to, by account; nothing on those that are not outbound, and
+    where it is not asked for."""
     queue_subscriptions: Mapping[str, int]
     """How many of them are in queue groups."""
 
@@ -224,10 +225,6 @@ class AccountFacts:
     sent: DataStats = field(default_factory=DataStats)
     received: DataStats = field(default_factory=DataStats)
     slow_consumers: int = 0
-    mappings: Json = None
-    exports: tuple[Json, ...] = ()
-    imports: tuple[Json, ...] = ()
-    """Besides the services that every account imports from the system account."""
     jwt: str = ""
     issuer_key: str = ""
     tags: tuple[str, ...] = ()
@@ -337,13 +334,13 @@ class ServerView(Protocol):
         """The last closed ones, likewise."""
 
     def subscriptions_of(self, cid: int) -> Sequence[SubDetail]:
-        """Subscriptions of an open connection or route."""
+        """Subscriptions of an open connection, a leaf node's too, or route."""
 
     def routes(self) -> Sequence[RouteFacts]:
         """Registered route connections."""
 
-    def gateways(self) -> Sequence[GateFacts]:
-        """Connections to and from other clusters."""
+    def gateways(self, *, interest: bool) -> Sequence[GateFacts]:
+        """Connections to and from other clusters; with what these listen to, if it is wanted."""
 
     def leafs(self, account: str, *, subscriptions: bool) -> Sequence[LeafInfo]:
         """Leaf nodes and hubs, of one account if it is named."""
@@ -353,6 +350,9 @@ class ServerView(Protocol):
 
     def account(self, name: str) -> AccountFacts | None:
         """One account, if it is known."""
+
+    def account_options(self, name: str) -> AccountOptions:
+        """How an account is configured; nothing of one that is not known."""
 
     def account_subscriptions(self, account: str) -> Sequence[SubDetail]:
         """Local subscriptions of an account, internal ones included."""

@@ -26,6 +26,7 @@ from jsctl.api.monitoring.jsz import (
 )
 from jsctl.api.monitoring.varz import ClusterOptsVarz
 from jsctl.api.stream import StreamConfig, StreamInfo, StreamState
+from jsctl.broker.options import AccountOptions
 from jsctl.broker.subject.matching import matches, subset
 from jsctl.broker.subject.validity import has_wildcard
 from jsctl.broker.system.monitoring.view import (
@@ -175,7 +176,7 @@ class FakeView:
             RouteFacts(17, "NB", "n2", True, True, "127.0.0.1", 6222, NOW, NOW, 1, account="$SYS"),
         ]
 
-    def gateways(self) -> Sequence[GateFacts]:
+    def gateways(self, *, interest: bool) -> Sequence[GateFacts]:
         return []
 
     def leafs(self, account: str, *, subscriptions: bool) -> Sequence[LeafInfo]:
@@ -190,6 +191,9 @@ class FakeView:
 
     def account(self, name: str) -> AccountFacts | None:
         return next((one for one in self.accounts() if one.name == name), None)
+
+    def account_options(self, name: str) -> AccountOptions:
+        return AccountOptions(name=name)
 
     def account_subscriptions(self, account: str) -> Sequence[SubDetail]:
         return [sub for sub in self.subs if sub.account == account]
