@@ -12,6 +12,9 @@ from jsctl.broker.subject.validity import has_wildcard
 
 REGEX_PATTERNS_MAX = 16
 """More patterns than this are looked up in a trie: an expression tries them one by one."""
+TOKENS_MAX = 512
+"""Patterns with more tokens go into neither, as both take long to make and much room: hardly a
+subject is so long that it could match one."""
 
 _ONE = rb"[^.]+"
 _TAIL = rb"[^.]+(?:\.[^.]+)*"
@@ -119,6 +122,19 @@ def _by_regex(fullmatch: Callable[[bytes], object]) -> Callable[[bytes], bool]:
     return lambda subject: fullmatch(subject) is not None
 
 
+def _is_long(pattern: bytes) -> bool:
+    return pattern.count(b".") >= TOKENS_MAX
+
+
+def _by_any(match: Callable[[bytes], bool], long: Sequence[bytes]) -> Callable[[bytes], bool]:
+    """`match`, or one of these patterns; each of its tokens but the last is two bytes at least."""
+    least = min(2 * one.count(b".") + 1 for one in long)
+    each = [covering(one) for one in long]
+    return lambda subject: (
+        match(subject) or (len(subject) >= least and any(one(subject) for one in each))
+    )
+
+
 class Filters:
     """A prepared set of subject filters; a subject passes when any of them matches it.
 
@@ -143,11 +159,14 @@ class Filters:
         if self.is_all:
             self.match = _everything
         elif not self.only_literals:
-            if len(self.patterns) <= REGEX_PATTERNS_MAX:
+            long = [one for one in self.patterns if _is_long(one)]
+            if not long and len(self.patterns) <= REGEX_PATTERNS_MAX:
                 self._passes = _finder(self.patterns)
                 self.match = _by_regex(self._passes)
                 return
-            self.match = PatternSet(self.patterns).covers
+            self.match = PatternSet(one for one in self.patterns if not _is_long(one)).covers
+            if long:
+                self.match = _by_any(self.match, long)
         elif len(self.literals) == 1:
             self.match = _one_literal(self.literals[0])
         else:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jsctl.broker.subject import matching
 from jsctl.broker.subject.matching import ALL, Filters, intersection, matches, overlaps, subset
 from jsctl.broker.subject.validity import (
     has_wildcard,
@@ -108,3 +109,29 @@ def test_filters_know_their_kind() -> None:
     assert mixed.wildcards == (b"b.*",) and not mixed.only_literals
     assert "b.*" in repr(mixed)
     assert mixed != 1
+
+
+@given(st.lists(patterns, min_size=1, max_size=20), st.integers(0, 3))
+@settings(max_examples=examples(100), deadline=None)
+def test_long_patterns_match_what_they_would(given: list[bytes], limit: int) -> None:
+    """With the limit so low that some of these are long."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matching, "TOKENS_MAX", limit)
+        found = Filters(given)
+    wanted = {subject for subject in UNIVERSE if any(naive(subject, one) for one in given)}
+    assert set(found.select(UNIVERSE)) == wanted
+    assert {subject for subject in UNIVERSE if found.match(subject)} == wanted
+
+
+def test_no_expression_is_made_of_a_long_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take seconds, and anybody may ask with one."""
+    sizes: list[int] = []
+    monkeypatch.setattr(matching, "_finder", lambda found: sizes.append(len(b"".join(found))))
+    dots = b".*" * 100_000
+    found = Filters([b"s" + dots, b"a.*"])
+    assert (found.match(b"s.a"), found.match(b"a.b"), found.match(b"s" + b".a" * 100_000)) == (
+        False,
+        True,
+        True,
+    )
+    assert not sizes
