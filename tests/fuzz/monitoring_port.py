@@ -35,6 +35,7 @@ _DATE = re.compile(rb"Date: [^\r]*\r\n")
 _HEAD = re.compile(
     rb"HTTP/1\.1 ([1-5][0-9][0-9]) [A-Za-z -]+\r\n"
     rb"Content-Type: [a-z/]+(?:; charset=utf-8)?\r\n"
+    rb"(?:Access-Control-Allow-Origin: \*\r\n)?"
     rb"(?:X-Content-Type-Options: nosniff\r\n)?"
     rb"Date: [A-Za-z0-9:, ]+\r\n"
     rb"Content-Length: ([0-9]+)\r\n"

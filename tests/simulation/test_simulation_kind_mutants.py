@@ -237,7 +237,7 @@ def _voters_are_added_again(patch: Patch) -> None:
         pytest.param(_plans_are_never_made_anew, 0, marks=pytest.mark.mutants),
         (_floor_jumps, 1),
         (_half_the_ack_wait, 7),
-        (_delivered_once_more, 91),
+        (_delivered_once_more, 200),
         (_any_number_without_ack, 2),
         (_no_filter, 0),
         (_half_the_window, 13),
