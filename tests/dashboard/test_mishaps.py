@@ -53,6 +53,7 @@ async def test_a_filter_with_a_number_beyond_all_bounds_is_none() -> None:
         assert len(streams.rows) == len(driven.now.streams)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("editor", "told"),
     [
