@@ -454,6 +454,30 @@ def test_what_a_command_makes_of_an_interrupt_counts() -> None:
     assert finished(reported()) == 3
 
 
+def test_an_interrupt_does_not_end_what_is_being_answered() -> None:
+    """It comes between two instructions: behind the look whether anybody waits, as here."""
+    answered: list[bool] = []
+
+    async def waiting() -> int | None:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[bool] = loop.create_future()
+
+        def answer() -> None:
+            if not future.done():
+                signal.raise_signal(signal.SIGINT)
+                future.set_result(True)
+                answered.append(True)
+
+        loop.call_soon(answer)
+        await future
+        await asyncio.Event().wait()
+        return None
+
+    with pytest.raises(KeyboardInterrupt):
+        finished(waiting())
+    assert answered
+
+
 def test_one_that_comes_right_behind_another_is_the_same(capfd: pytest.CaptureFixture[str]) -> None:
     before = signal.getsignal(signal.SIGINT)
     tidied: list[str] = []

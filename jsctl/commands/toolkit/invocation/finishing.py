@@ -6,6 +6,10 @@ from collections.abc import Awaitable, Callable, Coroutine
 from importlib import import_module
 from time import monotonic
 from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 TOLD_AGAIN_S = 2.0
 """How long a command has at least to end after an interrupt, its cleaning up included."""
@@ -50,28 +54,38 @@ async def _awaited(running: "Awaitable[int | None]") -> int | None:
             task.cancel()
         timer = loop.call_later(TOLD_AGAIN_S, look, task.cancelling())
 
-    _hear_once()
+    _hear_once(loop)
     try:
         return await running
     finally:
         timer.cancel()
 
 
-def _hear_once() -> None:
+def _hear_once(loop: "AbstractEventLoop") -> None:
     """From now on interrupts right behind the first one are taken for the same.
 
-    The loop tells the command of its first interrupt; at any other it breaks off whatever runs, be
-    it what takes half-written files away.
+    The command is told of its first interrupt between two steps of the loop, or it might end what a
+    step is about to answer. At any other the loop breaks off whatever runs, be it what takes
+    half-written files away.
     """
     tell = signal.getsignal(signal.SIGINT)
     if not _hears_signals() or not callable(tell) or tell is signal.default_int_handler:
         return
-    first = 0.0
+    first, told = 0.0, False
+
+    def tell_first() -> None:
+        nonlocal told
+        if not told:
+            told = True
+            tell(signal.SIGINT, None)
 
     def hear(number: int, frame: FrameType | None) -> None:
         nonlocal first
-        if not first or monotonic() > first + TOLD_AGAIN_S:
-            first = first or monotonic()
+        if not first:
+            first = monotonic()
+            loop.call_soon_threadsafe(tell_first)
+        elif monotonic() > first + TOLD_AGAIN_S:
+            tell_first()
             tell(number, frame)
 
     signal.signal(signal.SIGINT, hear)
