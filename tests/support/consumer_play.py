@@ -83,7 +83,8 @@ class Play:
         self.index += 1
         self.store.append(frame_of(rows), self.index)
         if hasattr(self, "leader"):
-            self.leader.stored([subject] * count)
+            passing = len(self.consumer.filters.select([subject] * count))
+            self.leader.stored(last + 1, passing)
             self.turn()
 
     def do_remove(self, words: list[str]) -> None:

@@ -140,11 +140,21 @@ class Filters:
 
     No pattern at all, or `>`, lets everything pass (`is_all`). `literals` are the patterns
     without wildcards; `only_literals` says that there are no others, so that a caller with
-    an index by subject can look them up instead of scanning. `match(subject)` is a plain
-    callable, made for tight loops. Immutable, hashable by its patterns.
+    an index by subject can look them up instead of scanning; `has_long` that some of them have
+    more tokens than belong into an index. `match(subject)` is a plain callable, made for tight
+    loops. Immutable, hashable by its patterns.
     """
 
-    __slots__ = ("_passes", "is_all", "literals", "match", "only_literals", "patterns", "wildcards")
+    __slots__ = (
+        "_passes",
+        "has_long",
+        "is_all",
+        "literals",
+        "match",
+        "only_literals",
+        "patterns",
+        "wildcards",
+    )
 
     match: Callable[[bytes], bool]
     _passes: Callable[[bytes], object]
@@ -156,10 +166,11 @@ class Filters:
         self.literals = tuple(one for one in self.patterns if not has_wildcard(one))
         self.wildcards = tuple(one for one in self.patterns if has_wildcard(one))
         self.only_literals = not self.is_all and not self.wildcards
+        long = [one for one in self.patterns if _is_long(one)]
+        self.has_long = bool(long)
         if self.is_all:
             self.match = _everything
         elif not self.only_literals:
-            long = [one for one in self.patterns if _is_long(one)]
             if not long and len(self.patterns) <= REGEX_PATTERNS_MAX:
                 self._passes = _finder(self.patterns)
                 self.match = _by_regex(self._passes)

@@ -5,11 +5,8 @@ a consumer has consumed is not known here: a stream that lets go of what was con
 that is for it.
 """
 
-from collections.abc import Sequence
-
 from jsctl.broker.jetstream.consumers.consumer import filters_of
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
-from jsctl.broker.store.stream_store import Removed
 from jsctl.broker.subject.matching import Filters
 from jsctl.dataclass import dataclass
 
@@ -35,18 +32,6 @@ class AbsentConsumer:
     def takes_all(self) -> bool:
         """Whether every subject of the stream is for it."""
         return self.filters.is_all
-
-    def stored(self, subjects: Sequence[bytes]) -> None:
-        """Its leader sees that for itself."""
-
-    def removed(self, gone: Sequence[Removed]) -> None:
-        """Its leader sees that for itself."""
-
-    def stream_changed(self) -> None:
-        """Its leader sees that for itself."""
-
-    def purged(self, pattern: bytes) -> None:
-        """Its leader sees that for itself."""
 
     def needs(self, seq: int, subject: bytes) -> bool:
         """It may."""

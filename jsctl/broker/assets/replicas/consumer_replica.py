@@ -45,7 +45,7 @@ from jsctl.dataclass import dataclass
 
 @dataclass(slots=True)
 class ConsumerReplica:
-    """Implements `group.Replica`, `run_queue.Runner` and `replica_context.ConsumerWatcher`."""
+    """Implements `group.Replica`, `Runner`, `Reader` and `ConsumerWatcher`."""
 
     context: ReplicaContext
     newest: InitVar[ConsumerAssignment]
@@ -126,6 +126,7 @@ class ConsumerReplica:
             self._compare_filters()
             if filters_of(before) != filters_of(self.consumer.config):
                 self.stream.interest_lost()
+                self._read()
         if self.leader is not None:
             # Who asked for the entry, and whoever asks after him, sees what it did.
             self.leader.follow_log(self.context.now_ns)
@@ -145,7 +146,7 @@ class ConsumerReplica:
         self._publish(said)
         if self.leader is not None:
             self._answer()
-            self.context.queue.wake(self.group.name, self)
+            self.wake()
 
     def _answer(self) -> None:
         leader = self.leader
@@ -191,6 +192,7 @@ class ConsumerReplica:
             new_id=self.new_id,
             now_ns=self.context.now_ns,
         )
+        self._read()
         stream, name = self.assignment.stream, self.assignment.name
         for pattern, sink in (
             *((next_subject(stream, name, one), self.pulls) for one in self.context.api_prefixes),
@@ -199,7 +201,13 @@ class ConsumerReplica:
             self._listening.to(pattern, sink)
         self._propose_config()
         self._answer()
-        self.context.queue.wake(self.group.name, self)
+        self.wake()
+
+    def _read(self) -> None:
+        """Hear of the stream's messages, those that are for it."""
+        if self.leader is not None:
+            wary = bool(self.leader.state.pending)
+            self.stream.readers.add(self, self.consumer.filters, wary=wary)
 
     def listen_anew(self) -> None:
         """The account has come, or is gone; nothing is heard in one that is not there."""
@@ -219,6 +227,7 @@ class ConsumerReplica:
 
     def _quit(self, reason: str, pending: bool = False) -> None:
         self._listening.end()
+        self.stream.readers.remove(self)
         leader, self.leader = self.leader, None
         self._start_behind = None
         self._coming = None
@@ -344,7 +353,7 @@ class ConsumerReplica:
         """The stream's leader knows it as this."""
         self._known_as = assignment
         self._answer()
-        self.context.queue.wake(self.group.name, self)
+        self.wake()
 
     def _waits_for_repair(self) -> bool:
         """Whether a message that decides where to start may be damaged here, but not elsewhere."""
@@ -363,31 +372,31 @@ class ConsumerReplica:
         """Have a turn: something was changed from outside."""
         self.context.queue.wake(self.group.name, self)
 
-    # ConsumerWatcher
+    # Reader
 
-    def stored(self, subjects: Sequence[bytes]) -> None:
-        """The stream took messages with these subjects."""
-        if self.leader is not None:
-            self.leader.stored(subjects)
-            self.context.queue.wake(self.group.name, self)
+    def stored(self, first: int, count: int) -> None:
+        """The stream took messages from a sequence on; so many are for it."""
+        if self.leader is not None and self.leader.stored(first, count):
+            self.wake()
 
     def removed(self, gone: Sequence[Removed]) -> None:
-        """The stream lost these messages, and no others."""
-        if self.leader is not None:
-            self.leader.removed(gone)
-            self.context.queue.wake(self.group.name, self)
+        """The stream lost these messages, and no others that are for it."""
+        if self.leader is not None and self.leader.removed(gone):
+            self.wake()
 
     def stream_changed(self) -> None:
         """The stream lost messages, or was replaced by a received state."""
         if self.leader is not None:
             self.leader.delivery.store = self.stream.store
             self.leader.stream_changed()
-            self.context.queue.wake(self.group.name, self)
+            self.wake()
 
     def purged(self, pattern: bytes) -> None:
         """The stream was purged of a pattern; empty: of everything."""
         if self.leader is not None:
             self.leader.purged(pattern)
+
+    # ConsumerWatcher
 
     def needs(self, seq: int, subject: bytes) -> bool:
         """Whether this consumer still has to see a message, or waits for its ack."""

@@ -10,6 +10,7 @@ from dataclasses import field
 
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.broker.assets.replicas.listening import Listening
+from jsctl.broker.assets.replicas.readers import Readers
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.consumers.acks import flow_pattern
@@ -31,7 +32,7 @@ NAME_LENGTH = 8
 
 
 class DirectConsumer:
-    """One of them; implements `run_queue.Runner`."""
+    """One of them; implements `run_queue.Runner` and `readers.Reader`."""
 
     __slots__ = ("_due_ns", "_index", "_listening", "_of", "consumer", "flow", "leader", "run_name")
 
@@ -98,10 +99,36 @@ class DirectConsumer:
         """The account has come, or is gone."""
         self._listening.anew()
 
+    def wake(self) -> None:
+        """Have a turn."""
+        self._of.context.queue.wake(self.run_name, self)
+
     def end(self) -> None:
         """It is over."""
+        self._of.readers.remove(self)
         self._listening.end()
         self.flow.take()
+
+    # Reader
+
+    def stored(self, first: int, count: int) -> None:
+        """The stream took messages."""
+        self.leader.stored(first, count)
+        self.wake()
+
+    def removed(self, gone: Sequence[Removed]) -> None:
+        """The stream lost these messages."""
+        self.leader.removed(gone)
+        self.wake()
+
+    def stream_changed(self) -> None:
+        """The stream lost messages, or has some back."""
+        self.leader.stream_changed()
+        self.wake()
+
+    def purged(self, pattern: bytes) -> None:
+        """The stream was purged."""
+        self.leader.purged(pattern)
 
 
 @dataclass(slots=True)
@@ -112,6 +139,8 @@ class DirectConsumers:
     account: str
     stream: Stream
     group: str
+    readers: Readers
+    """The stream's."""
     hopeless: Callable[[], SeqSet]
     """Messages whose bytes are damaged on every voter."""
     _by_name: dict[str, DirectConsumer] = field(default_factory=dict)
@@ -137,7 +166,8 @@ class DirectConsumers:
         assert config.name not in self._by_name, "names are random"
         made = self._by_name[config.name] = DirectConsumer(self, config)
         made.begin()
-        self.context.queue.wake(made.run_name, made)
+        self.readers.add(made, made.consumer.filters)
+        made.wake()
         return made
 
     def remove(self, name: str) -> None:
@@ -151,29 +181,6 @@ class DirectConsumers:
         gone = {name: one.consumer.filters for name, one in self._by_name.items()}
         self.end()
         return gone
-
-    def stored(self, subjects: Sequence[bytes]) -> None:
-        """The stream took messages with these subjects."""
-        for one in self:
-            one.leader.stored(subjects)
-            self.context.queue.wake(one.run_name, one)
-
-    def removed(self, gone: Sequence[Removed]) -> None:
-        """The stream lost these messages."""
-        for one in self:
-            one.leader.removed(gone)
-            self.context.queue.wake(one.run_name, one)
-
-    def stream_changed(self) -> None:
-        """The stream lost messages, or has some back."""
-        for one in self:
-            one.leader.stream_changed()
-            self.context.queue.wake(one.run_name, one)
-
-    def purged(self, pattern: bytes) -> None:
-        """The stream was purged."""
-        for one in self:
-            one.leader.purged(pattern)
 
     def listen_anew(self) -> None:
         """The account has come, or is gone."""

@@ -19,6 +19,7 @@ from jsctl.broker.assets.replicas.direct_consumers import DirectConsumers
 from jsctl.broker.assets.replicas.facts import BatchesAbandoned
 from jsctl.broker.assets.replicas.inbound import Inbound
 from jsctl.broker.assets.replicas.listening import Listening
+from jsctl.broker.assets.replicas.readers import Readers
 from jsctl.broker.assets.replicas.replica_context import REFUSED_NS, ConsumerWatcher, ReplicaContext
 from jsctl.broker.deadlines import earliest
 from jsctl.broker.interest.targets import Sink
@@ -73,6 +74,7 @@ class LeadingStream:
         sink: Sink,
         *,
         leaving: dict[str, ConsumerWatcher],
+        readers: Readers,
         volatile: bool,
         hopeless: Callable[[], SeqSet],
         needs: Callable[[int], bool],
@@ -105,7 +107,8 @@ class LeadingStream:
         """What is listened to."""
         account = assigned.assignment.account
         self.inbound = Inbound(context, account, stream, self.admission, sink.owner, self._propose)
-        self.direct = DirectConsumers(context, account, stream, assigned.group.name, hopeless)
+        group = assigned.group.name
+        self.direct = DirectConsumers(context, account, stream, group, readers, hopeless)
         """Consumers of other streams that take from this one."""
         self._listening = Listening(context, account)
         self._unsure = False

@@ -16,7 +16,6 @@ from jsctl.broker.protocol.deliveries import Item, OutgoingMessage
 from jsctl.broker.replication.group import GroupKind
 from jsctl.broker.replication.groups import Groups
 from jsctl.broker.store.segments.files import StoreOptions
-from jsctl.broker.store.stream_store import Removed
 from jsctl.broker.turn import Jitter, LogLevel, LogLine
 from jsctl.dataclass import dataclass
 
@@ -53,23 +52,7 @@ REFUSED_NS = 20_000_000
 much is not committed yet."""
 
 
-class StreamWatcher(Protocol):
-    """Who has to know what happens to a stream."""
-
-    def stored(self, subjects: Sequence[bytes]) -> None:
-        """The stream took messages with these subjects."""
-
-    def removed(self, gone: Sequence[Removed]) -> None:
-        """The stream lost these messages, and no others."""
-
-    def stream_changed(self) -> None:
-        """The stream lost messages, or was replaced by a received state."""
-
-    def purged(self, pattern: bytes) -> None:
-        """The stream was purged of a pattern (empty: of everything); `stream_changed` follows."""
-
-
-class ConsumerWatcher(StreamWatcher, Protocol):
+class ConsumerWatcher(Protocol):
     """A consumer with a replica here."""
 
     @property

@@ -5,17 +5,17 @@ turn, proposed, and acknowledged when its entry is applied: see `leading_stream`
 """
 
 from collections import ChainMap, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import InitVar, field
 
 from jsctl.api.words import Retention
 from jsctl.broker.assets.replicas.assigned import Assigned
 from jsctl.broker.assets.replicas.facts import StreamServes
 from jsctl.broker.assets.replicas.leading_stream import LeadingStream
+from jsctl.broker.assets.replicas.readers import Readers
 from jsctl.broker.assets.replicas.replica_context import (
     ConsumerWatcher,
     ReplicaContext,
-    StreamWatcher,
 )
 from jsctl.broker.assets.replicas.stored_stream import StoredStream, StreamImporter
 from jsctl.broker.interest.targets import Sink
@@ -40,7 +40,7 @@ from jsctl.broker.raft.core import Raft
 from jsctl.broker.replication.disk_jobs import SaveStoreAndState
 from jsctl.broker.replication.group import GroupKind, RaftGroup, SyncJob
 from jsctl.broker.store.seqset import SeqSet
-from jsctl.broker.store.stream_store import Removed, StreamStore
+from jsctl.broker.store.stream_store import StreamStore
 from jsctl.broker.turn import LogLevel
 from jsctl.dataclass import dataclass
 
@@ -81,6 +81,8 @@ class StreamReplica:
     sink: Sink = field(init=False)
     watchers: dict[str, ConsumerWatcher] = field(default_factory=dict)
     """Consumers with a replica here, by name."""
+    readers: Readers = field(default_factory=Readers)
+    """Who delivers messages here: of these, and of the leader's for other streams."""
     absent: dict[str, ConsumerWatcher] = field(default_factory=dict)
     """Consumers without one."""
     hopeless: SeqSet = field(default_factory=SeqSet)
@@ -140,7 +142,7 @@ class StreamReplica:
         assert index > self._applied, f"entry {index} after {self._applied}"
         self._applied = index
         stream, leading, ready = self.stored.stream, self.leading, self._ready
-        watched = bool(self.watchers) or (leading is not None and bool(leading.direct))
+        watched = bool(self.readers)
         before = stream.store.messages if watched else 0
         if watched:
             stream.store.note_removals()
@@ -158,7 +160,7 @@ class StreamReplica:
         if not index % DIGEST_EVERY:
             self._note_digest(index)
         if watched:
-            self._tell_watchers(entry, before)
+            self._tell_readers(entry, before)
         if leading is not None:
             if leading.consumed.after_removal:
                 ready.extend(leading.consumed.after_removal.pop(index, ()))
@@ -183,13 +185,9 @@ class StreamReplica:
             if leading.consumed.seqs or leading.next_due_ns() is not None:
                 self.context.queue.wake(self.group.name, self)
 
-    def _tell_watchers(self, entry: StreamEntry, before: int) -> None:
-        told: list[StreamWatcher] = [one for one in self.watchers.values() if one.leading]
-        if self.leading is not None:
-            told.append(self.leading.direct)
+    def _tell_readers(self, entry: StreamEntry, before: int) -> None:
         if isinstance(entry, Purge):
-            for watcher in told:
-                watcher.purged(entry.filter)
+            self.readers.purged(entry.filter)
         stored: Sequence[bytes] = ()
         if isinstance(entry, Messages):
             stored = entry.frame.columns.subjects
@@ -197,11 +195,13 @@ class StreamReplica:
         left = before + len(stored) - sum([len(one.seqs) for one in gone])
         known = self.store.messages == left
         if known and (stored or gone):
-            _tell(told, stored, gone)
+            if stored:
+                self.readers.stored(self.store.last_seq - len(stored) + 1, stored)
+            if gone:
+                self.readers.removed(gone)
         elif not known or not isinstance(entry, BESIDE_MESSAGES):
             # Not all of it is known: an entry that the store had already, say, or damage.
-            for watcher in told:
-                watcher.stream_changed()
+            self.readers.stream_changed()
 
     def founded(self) -> bool:
         """The config is the first entry; nothing else is known of a stream without messages."""
@@ -220,6 +220,7 @@ class StreamReplica:
             ChainMap(self.watchers, self.absent, leaving),
             self.sink,
             leaving=leaving,
+            readers=self.readers,
             volatile=self.volatile,
             hopeless=lambda: self.hopeless,
             needs=self.needs_message,
@@ -359,10 +360,7 @@ class StreamReplica:
 
     def mended(self) -> None:
         """Messages that were damaged are back, or gone."""
-        for watcher in self.watchers.values():
-            watcher.stream_changed()
-        if self.leading is not None:
-            self.leading.direct.stream_changed()
+        self.readers.stream_changed()
 
     # Durability
 
@@ -395,8 +393,7 @@ class StreamReplica:
 
     def _replaced(self) -> None:
         assert self.leading is None, "a leader's state replaces that of others"
-        for watcher in self.watchers.values():
-            watcher.stream_changed()
+        self.readers.stream_changed()
 
     def close(self) -> None:
         """Release files; keep the data."""
@@ -414,14 +411,3 @@ class StreamReplica:
         self.stored.delete()
         account, name = self.key
         self.context.log(LogLevel.INFO, f"Removed the replica of stream '{account} > {name}'")
-
-
-def _tell(
-    watchers: Iterable[StreamWatcher], stored: Sequence[bytes], gone: Sequence[Removed]
-) -> None:
-    """Tell who watches of messages with these subjects, and of what they replaced."""
-    for watcher in watchers:
-        if stored:
-            watcher.stored(stored)
-        if gone:
-            watcher.removed(gone)

@@ -132,13 +132,11 @@ class ConsumerDelivery:
             self._pending += len(self.store.live_of(state.last_seqs))
         return self._pending
 
-    def stored(self, subjects: Sequence[bytes]) -> None:
-        """The stream took messages with these subjects."""
-        if self.cursor + len(subjects) > self.store.last_seq + 1:
+    def stored(self, first: int, count: int) -> None:
+        """The stream took messages from a sequence on; `count` of them pass the filters."""
+        if self.cursor > first:
             self.forget_count()  # It stands beyond the end: some of them are not for it.
         if self._pending is not None:
-            filters = self.consumer.filters
-            count = len(subjects) if filters.is_all else sum(map(filters.match, subjects))
             self._pending += count
 
     def removed(self, gone: Sequence[Removed]) -> None:

@@ -100,13 +100,26 @@ class ConsumerLeader:
 
     # What the stream and the log tell.
 
-    def stored(self, subjects: Sequence[bytes]) -> None:
-        """The local stream replica stored messages with these subjects."""
-        self.delivery.stored(subjects)
+    def _is_idle(self) -> bool:
+        """Whether messages that come and go are no reason for a turn: nobody waits for one, and no
+        ack is waited for. Who comes to be served is the reason for another turn."""
+        state = self.delivery.progress.state
+        if state.pending or not state.started:
+            return False
+        if self.pull is not None:
+            return not self.pull.queue.requests
+        return self.push is not None and not self.push.active
 
-    def removed(self, gone: Sequence[Removed]) -> None:
-        """These messages were removed from the local stream replica."""
+    def stored(self, first: int, count: int) -> bool:
+        """The local stream replica stored messages from a sequence on; `count` are for it. Returned
+        is whether a turn is needed."""
+        self.delivery.stored(first, count)
+        return not self._is_idle()
+
+    def removed(self, gone: Sequence[Removed]) -> bool:
+        """These messages were removed from the local stream replica; the same is returned."""
         self.delivery.removed(gone)
+        return not self._is_idle()
 
     def stream_changed(self) -> None:
         """Messages were removed from the local stream replica, or it was replaced."""

@@ -76,7 +76,9 @@ class World:
         ]
         self.index += 1
         self.store.append(frame_of(rows), self.index)
-        self.leader.stored([row[2] for row in rows])
+        filters = self.consumer.filters
+        passing = len(filters.select([row[2] for row in rows]))
+        self.leader.stored(last + 1, passing)
         self.finish(self.leader.turn(self.now))
 
     def pull(self, count: int) -> None:

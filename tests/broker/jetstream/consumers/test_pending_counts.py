@@ -70,7 +70,8 @@ class Life:
             if not known:
                 self.delivery.forget_count()
             else:
-                self.delivery.stored(stored)
+                passing = len(self.delivery.consumer.filters.select(stored))
+                self.delivery.stored(store.last_seq - len(stored) + 1, passing)
                 self.delivery.removed(gone)
         self.check()
 
