@@ -4,6 +4,7 @@ from jsctl.api.account import AccountInfo, AccountLimits, ApiStats
 from jsctl.api.codec import dumps
 from jsctl.api.errors import api_error
 from jsctl.api.responses import AccountInfoResponse
+from jsctl.api.words import Storage
 from jsctl.broker.handlers.answers import head
 from jsctl.broker.handlers.decisions import Decision, Reply
 from jsctl.broker.handlers.streams import reservation
@@ -24,16 +25,20 @@ def info(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
 def account_info(view: View, facts: AccountQuota) -> AccountInfo:
     """Limits and use, counted from what is assigned and what the servers report."""
     streams, usage = view.meta.streams(facts.name).values(), view.account_usage(facts.name)
-    reserved = {"file": 0, "memory": 0}
+    in_memory, on_disk = 0, 0
     for made in streams:
-        reserved[made.config.storage.value] += reservation(made.config)
+        if made.config.max_bytes > 0:
+            if made.config.storage is Storage.MEMORY:
+                in_memory += reservation(made.config)
+            else:
+                on_disk += reservation(made.config)
     return AccountInfo(
         memory=usage.memory_bytes,
         storage=usage.store_bytes,
-        reserved_memory=reserved["memory"],
-        reserved_storage=reserved["file"],
+        reserved_memory=in_memory,
+        reserved_storage=on_disk,
         streams=len(streams),
-        consumers=sum(view.meta.consumer_count(facts.name, made.name) for made in streams),
+        consumers=view.meta.consumer_total(facts.name),
         limits=AccountLimits(
             max_memory=facts.memory_max,
             max_storage=facts.store_max,

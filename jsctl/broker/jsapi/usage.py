@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from jsctl.api.errors import ApiError, api_error
-from jsctl.api.words import Storage
 from jsctl.broker.assets.assets import StreamKey
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.handlers.view import AccountQuota, AccountUsage
@@ -69,8 +68,8 @@ class Usage:
         memory: dict[str, int] = {}
         store: dict[str, int] = {}
         for (account, _), replica in self.streams.items():
-            used = memory if replica.stream.config.storage is Storage.MEMORY else store
-            used[account] = used.get(account, 0) + replica.store.size_bytes
+            used = memory if replica.volatile else store
+            used[account] = used.get(account, 0) + replica.stored.stream.store.size_bytes
         return [
             AccountUse(
                 name,

@@ -46,6 +46,11 @@ class Overlay:
         """A stream's consumers that are different."""
         return self._consumers.get((account, stream), _NOTHING)
 
+    def touched(self, account: str) -> set[str]:
+        """Names of an account's streams that are different, or have consumers that are."""
+        of_consumers = {stream for owner, stream in self._consumers if owner == account}
+        return of_consumers.union(self.streams(account))
+
     def proposed(self, key: Key, made: Assignment | None) -> None:
         """An asset will be so."""
         self._listen(key, made)

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any, NamedTuple, TypeVar
 
 from jsctl.api.jsontext import OWN_BYTES_MAX, parse_object
+from jsctl.broker.jetstream.meta.applied import Applied
 from jsctl.broker.jetstream.meta.assignments import (
     UNDATED,
     ConsumerAssignment,
@@ -36,9 +37,7 @@ from jsctl.broker.jetstream.meta.entries import (
     restored_from,
     settled_by,
 )
-from jsctl.broker.jetstream.meta.listening import ListenedSubjects
 from jsctl.broker.jetstream.meta.loads import Loads
-from jsctl.broker.jetstream.meta.mirrors import Mirrors
 from jsctl.broker.jetstream.meta.overlay import Overlay
 from jsctl.broker.subject.patterns import PatternSet
 from jsctl.dataclass import dataclass, replace
@@ -83,62 +82,12 @@ class _Proposal(NamedTuple):
     keys: tuple[Key, ...]
 
 
-class _State:
-    """Applied state: assets by account and stream, servers by peer."""
-
-    __slots__ = ("consumers", "listening", "loads", "mirrors", "servers", "streams")
-
-    def __init__(self) -> None:
-        self.listening = ListenedSubjects()
-        self.loads = Loads()
-        self.mirrors = Mirrors()
-        self.streams: dict[str, dict[str, StreamAssignment]] = {}
-        self.consumers: dict[tuple[str, str], dict[str, ConsumerAssignment]] = {}
-        self.servers: dict[str, MetaServer] = {}
-
-    def get(self, key: Key) -> Assignment | None:
-        account, stream, consumer = key
-        if consumer:
-            return self.consumers.get((account, stream), {}).get(consumer)
-        return self.streams.get(account, {}).get(stream)
-
-    def put(self, made: Assignment) -> None:
-        self.loads.change(self.get(key_of(made)), made)
-        if isinstance(made, StreamAssignment):
-            streams = self.streams.setdefault(made.account, {})
-            self.listening.change(streams.get(made.name), made)
-            self.mirrors.change(streams.get(made.name), made)
-            streams[made.name] = made
-        else:
-            self.consumers.setdefault((made.account, made.stream), {})[made.name] = made
-
-    def drop(self, key: Key) -> None:
-        account, stream, consumer = key
-        if consumer:
-            self.loads.change(self.consumers.get((account, stream), {}).pop(consumer, None), None)
-            return
-        gone = self.streams.get(account, {}).pop(stream, None)
-        self.listening.change(gone, None)
-        self.mirrors.change(gone, None)
-        for made in (gone, *self.consumers.pop((account, stream), {}).values()):
-            self.loads.change(made, None)
-
-    def assets(self) -> dict[Key, Assignment]:
-        """Streams before their consumers."""
-        found: dict[Key, Assignment] = {}
-        for streams in self.streams.values():
-            found.update((key_of(made), made) for made in streams.values())
-        for consumers in self.consumers.values():
-            found.update((key_of(made), made) for made in consumers.values())
-        return found
-
-
 class Meta:
     """Implements `ports.StateMachine`."""
 
     def __init__(self) -> None:
         self.applied = 0
-        self._state = _State()
+        self._state = Applied()
         self._changes: list[MetaChange] = []
         self._in_flight: deque[_Proposal] = deque()
         self._passing: set[bytes] = set()
@@ -209,6 +158,14 @@ class Meta:
         changed = self._overlay.consumers(account, stream)
         made = sum(map(bool, changed.values()))
         return len(applied) - len(applied.keys() & changed.keys()) + made
+
+    def consumer_total(self, account: str) -> int:
+        """How many consumers an account has, without a look at each of its streams."""
+        total = self._state.counts[account]
+        for stream in self._overlay.touched(account):
+            total -= len(self._state.consumers.get((account, stream), {}))
+            total += self.consumer_count(account, stream)
+        return total
 
     def accounts(self) -> list[str]:
         """Accounts that have streams."""
@@ -431,7 +388,7 @@ class Meta:
         """Replace the state; the differences are reported as changes."""
         before = self._state
         document: dict[str, Any] = parse_object(snapshot, bytes_max=OWN_BYTES_MAX)
-        self._state = state = _State()
+        self._state = state = Applied()
         self.applied = document["applied"]
         state.servers = {item[0]: MetaServer(*item) for item in document["servers"]}
         for made in document["streams"]:
@@ -468,7 +425,7 @@ def _dated(made: Assignment, before: Assignment | None, index: int) -> Assignmen
     return made if group.since == index else replace(made, group=replace(group, since=index))
 
 
-def _differences(before: _State, after: _State) -> list[MetaChange]:
+def _differences(before: Applied, after: Applied) -> list[MetaChange]:
     """Removals first, consumers before their stream; then what is new or changed."""
     old, new = before.assets(), after.assets()
     gone = [key for key in reversed(list(old)) if key not in new]

@@ -78,6 +78,8 @@ def check(meta: Meta, rng: random.Random) -> None:
     assert meta.stream_count("A") == len(streams)
     for name in "STU":
         assert meta.consumer_count("A", name) == len(meta.consumers("A", name))
+    assert meta.consumer_total("A") == sum(meta.consumer_count("A", name) for name in "STU")
+    assert meta.consumer_total("B") == 0
 
 
 @pytest.mark.parametrize("seed", range(30))
