@@ -83,8 +83,8 @@ class Play:
         self.index += 1
         self.store.append(frame_of(rows), self.index)
         if hasattr(self, "leader"):
-            passing = len(self.consumer.filters.select([subject] * count))
-            self.leader.stored(last + 1, passing)
+            seqs = [row[0] for row in rows if self.consumer.filters.match(subject)]
+            self.leader.stored(last + 1, len(seqs), seqs if count % 2 else None)
             self.turn()
 
     def do_remove(self, words: list[str]) -> None:

@@ -374,9 +374,9 @@ class ConsumerReplica:
 
     # Reader
 
-    def stored(self, first: int, count: int) -> None:
+    def stored(self, first: int, count: int, seqs: Sequence[int] | None) -> None:
         """The stream took messages from a sequence on; so many are for it."""
-        if self.leader is not None and self.leader.stored(first, count):
+        if self.leader is not None and self.leader.stored(first, count, seqs):
             self.wake()
 
     def removed(self, gone: Sequence[Removed]) -> None:

@@ -111,9 +111,9 @@ class DirectConsumer:
 
     # Reader
 
-    def stored(self, first: int, count: int) -> None:
+    def stored(self, first: int, count: int, seqs: Sequence[int] | None) -> None:
         """The stream took messages."""
-        self.leader.stored(first, count)
+        self.leader.stored(first, count, seqs)
         self.wake()
 
     def removed(self, gone: Sequence[Removed]) -> None:
@@ -165,8 +165,8 @@ class DirectConsumers:
         """Make one; its start is chosen at once, so that it can be told."""
         assert config.name not in self._by_name, "names are random"
         made = self._by_name[config.name] = DirectConsumer(self, config)
-        made.begin()
         self.readers.add(made, made.consumer.filters)
+        made.begin()
         made.wake()
         return made
 

@@ -4,7 +4,6 @@ A stream may have a thousand consumers, each for a key or a partition of its own
 concerns one of them, and the others are not even asked.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Protocol
@@ -20,8 +19,9 @@ CROWD = 16
 class Reader(Protocol):
     """Who has to know what happens to a stream."""
 
-    def stored(self, first: int, count: int) -> None:
-        """The stream took messages from the sequence `first` on; `count` pass the filters."""
+    def stored(self, first: int, count: int, seqs: Sequence[int] | None) -> None:
+        """The stream took messages from the sequence `first` on; `count` pass the filters, and
+        have these sequences if that is known."""
 
     def removed(self, gone: Sequence[Removed]) -> None:
         """The stream lost these messages, and no others that pass the filters."""
@@ -110,18 +110,22 @@ class Readers:
             if not self._crowd:
                 self._crowd = None
 
-    def stored(self, first: int, subjects: Sequence[bytes]) -> None:
-        """The stream took messages with these subjects, from the sequence `first` on."""
+    def stored(self, seqs: Sequence[int], subjects: Sequence[bytes]) -> None:
+        """The stream took messages with these sequences and subjects."""
+        first = seqs[0]
         for entry in self._all.values():
-            entry.reader.stored(first, len(subjects))
+            entry.reader.stored(first, len(subjects), None)
         for entry in self._each.values():
             count = sum(map(entry.filters.match, subjects))
             if count:
-                entry.reader.stored(first, count)
+                entry.reader.stored(first, count, None)
         if self._crowd is not None:
-            concerned = Counter(chain.from_iterable(self._crowd.match_many(subjects)))
-            for entry, count in concerned.items():
-                entry.reader.stored(first, count)
+            concerned: dict[_Entry, list[int]] = {}
+            for seq, entries in zip(seqs, self._crowd.match_many(subjects), strict=True):
+                for entry in entries:
+                    concerned.setdefault(entry, []).append(seq)
+            for entry, some in concerned.items():
+                entry.reader.stored(first, len(some), some)
 
     def removed(self, gone: Sequence[Removed]) -> None:
         """The stream lost these messages, and no others."""

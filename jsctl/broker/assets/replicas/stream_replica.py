@@ -5,7 +5,7 @@ turn, proposed, and acknowledged when its entry is applied: see `leading_stream`
 """
 
 from collections import ChainMap, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import InitVar, field
 
 from jsctl.api.words import Retention
@@ -188,15 +188,14 @@ class StreamReplica:
     def _tell_readers(self, entry: StreamEntry, before: int) -> None:
         if isinstance(entry, Purge):
             self.readers.purged(entry.filter)
-        stored: Sequence[bytes] = ()
-        if isinstance(entry, Messages):
-            stored = entry.frame.columns.subjects
+        stored = entry.frame.columns if isinstance(entry, Messages) else None
+        count = 0 if stored is None else len(stored.subjects)
         gone = self.store.take_removals()
-        left = before + len(stored) - sum([len(one.seqs) for one in gone])
+        left = before + count - sum([len(one.seqs) for one in gone])
         known = self.store.messages == left
-        if known and (stored or gone):
-            if stored:
-                self.readers.stored(self.store.last_seq - len(stored) + 1, stored)
+        if known and (count or gone):
+            if stored is not None and count:
+                self.readers.stored(stored.seqs, stored.subjects)
             if gone:
                 self.readers.removed(gone)
         elif not known or not isinstance(entry, BESIDE_MESSAGES):

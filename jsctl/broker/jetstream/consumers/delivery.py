@@ -13,6 +13,7 @@ from operator import itemgetter
 
 from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream.consumers.acks import ack_prefix
+from jsctl.broker.jetstream.consumers.ahead import Ahead
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.entries import ConsumerProgress
 from jsctl.broker.jetstream.consumers.facts import Advisory, AdvisoryKind
@@ -51,6 +52,7 @@ class ConsumerDelivery:
     """The reading side of a leading consumer."""
 
     __slots__ = (
+        "_ahead",
         "_formats",
         "_pending",
         "_prefix",
@@ -86,6 +88,7 @@ class ConsumerDelivery:
         """What is lost next was purged: `purges` says what becomes of it."""
         self._prefix = ack_prefix(consumer.stream, consumer.name).replace(b"%", b"%%")
         self._formats: dict[int, bytes] = {}
+        self._ahead = Ahead()
         self.rebase()
 
     def rebase(self) -> None:
@@ -132,12 +135,17 @@ class ConsumerDelivery:
             self._pending += len(self.store.live_of(state.last_seqs))
         return self._pending
 
-    def stored(self, first: int, count: int) -> None:
-        """The stream took messages from a sequence on; `count` of them pass the filters."""
+    def stored(self, first: int, count: int, seqs: Sequence[int] | None = None) -> None:
+        """The stream took messages from a sequence on; `count` of them pass the filters, these if
+        they are known."""
         if self.cursor > first:
             self.forget_count()  # It stands beyond the end: some of them are not for it.
         if self._pending is not None:
             self._pending += count
+        if seqs is None:
+            self._ahead.forget()
+        else:
+            self._ahead.stored(first, seqs)
 
     def removed(self, gone: Sequence[Removed]) -> None:
         """The stream lost these messages: what was delivered, or chosen over, is not counted."""
@@ -167,6 +175,11 @@ class ConsumerDelivery:
     def forget_count(self) -> None:
         """The stream changed otherwise: count again when asked."""
         self._pending = None
+
+    def look_anew(self) -> None:
+        """The stream changed otherwise, or the filters: nothing is known of what is in front."""
+        self.forget_count()
+        self._ahead.forget()
 
     # Peeking and taking.
 
@@ -254,12 +267,12 @@ class ConsumerDelivery:
         """The next messages, never delivered before. Moves the cursor over what does not pass."""
         if count <= 0:
             return []
-        state = self.progress.state
-        if state.last_seqs:
-            return self._shown(self._chosen(count))
-        rows = self._next(count)
+        rows: Sequence[Row] = self._chosen(count) if self.progress.state.last_seqs else []
+        if not rows and self.damaged is None:
+            rows = self._next(count)  # Of the chosen ones none may be left.
         if not rows and self.damaged is None:
             self.cursor = max(self.cursor, self.store.last_seq + 1)
+            self._ahead.caught_up(self.cursor)
         return self._shown(rows)
 
     def _next(self, count: int) -> Sequence[Row]:
@@ -267,7 +280,10 @@ class ConsumerDelivery:
         while True:
             filters, cursor = self.consumer.filters, self.cursor
             try:
-                return self.store.next_many(filters, cursor, count, BATCH_BYTES_MAX)
+                known = self._ahead.next(cursor, count, self.store.live_of)
+                if known is None:
+                    return self.store.next_many(filters, cursor, count, BATCH_BYTES_MAX)
+                return self.store.load_many(known, BATCH_BYTES_MAX)
             except Damaged as error:
                 first = max(error.first_seq, cursor)
                 passed = self._pass_over(first, error.last_seq)

@@ -110,10 +110,10 @@ class ConsumerLeader:
             return not self.pull.queue.requests
         return self.push is not None and not self.push.active
 
-    def stored(self, first: int, count: int) -> bool:
-        """The local stream replica stored messages from a sequence on; `count` are for it. Returned
-        is whether a turn is needed."""
-        self.delivery.stored(first, count)
+    def stored(self, first: int, count: int, seqs: Sequence[int] | None = None) -> bool:
+        """The local stream replica stored messages from a sequence on; `count` are for it, these if
+        they are known. Returned is whether a turn is needed."""
+        self.delivery.stored(first, count, seqs)
         return not self._is_idle()
 
     def removed(self, gone: Sequence[Removed]) -> bool:
@@ -123,7 +123,7 @@ class ConsumerLeader:
 
     def stream_changed(self) -> None:
         """Messages were removed from the local stream replica, or it was replaced."""
-        self.delivery.forget_count()
+        self.delivery.look_anew()
 
     def purged(self, pattern: bytes) -> None:
         """The local stream replica was purged of a pattern; empty: of everything."""
@@ -208,7 +208,7 @@ class ConsumerLeader:
         config, delivery = self.consumer.config, self.delivery
         delivery.redelivery.set_waits(config.ack_wait, config.backoff)
         delivery.redelivery.file_pending(delivery.progress.state)
-        delivery.forget_count()
+        delivery.look_anew()
         self._acks.configure()
         if self.push is not None:
             self.push.configure(now_ns)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.readers import CROWD, Readers
+from jsctl.broker.store.contents import Contents
 from jsctl.broker.store.stream_store import Removed
 from jsctl.broker.subject.matching import TOKENS_MAX, Filters
 from tests.support.node_play import NodePlay, PlayClient
@@ -25,9 +26,12 @@ class Heard:
     """Implements `Reader`; all of them are equal."""
 
     told: list[object] = field(default_factory=list, compare=False)
+    seqs: Sequence[int] | None = field(default=None, compare=False)
 
-    def stored(self, first: int, count: int) -> None:
+    def stored(self, first: int, count: int, seqs: Sequence[int] | None) -> None:
+        assert seqs is None or len(seqs) == count
         self.told.append((first, count))
+        self.seqs = seqs
 
     def removed(self, gone: Sequence[Removed]) -> None:
         self.told.append(list(gone))
@@ -65,7 +69,7 @@ def test_each_hears_what_passes(
             readers.add(all_of_them[number], wanted)
             known[number] = wanted
     assert bool(readers) == bool(known)
-    readers.stored(7, stored)
+    readers.stored(range(7, 7 + len(stored)), stored)
     removed = [Removed([number], subjects) for number, subjects in enumerate(gone)]
     readers.removed(removed)
     for number, one in enumerate(all_of_them):
@@ -73,6 +77,8 @@ def test_each_hears_what_passes(
         if (wanted := known.get(number)) is not None:
             if count := len(wanted.select(stored)):
                 expected.append((7, count))
+                passing = [7 + at for at, one_of in enumerate(stored) if wanted.match(one_of)]
+                assert one.seqs in (None, passing)
             if some := [e for e in removed if not e.subjects or wanted.select(e.subjects)]:
                 expected.append(some)
         assert one.told == expected
@@ -87,7 +93,7 @@ def test_who_holds_messages_of_before_hears_of_all_that_go(others: int) -> None:
     readers.add(wary, Filters((b"a",)), wary=True)
     gone = [Removed([1], [b"b"])]
     readers.removed(gone)
-    readers.stored(2, [b"b"])
+    readers.stored([2], [b"b"])
     assert (wary.told, plain.told) == ([gone], [])
     readers.add(wary, Filters((b"a",)))
     readers.removed(gone)
@@ -156,6 +162,21 @@ def test_who_comes_later_gets_what_came_before(client: PlayClient) -> None:
     client.play.run(1)
     subjects = [reply.split(".")[4] for _, reply, _ in client.messages if reply[:3] == "$JS"]
     assert subjects.count("1") == 5, "each of them for the first time"
+
+
+def test_what_is_known_to_come_is_read_without_a_search(
+    client: PlayClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def searched(*_: object) -> None:
+        raise AssertionError("a search")
+
+    client.subscribe("got")
+    client.publish("$JS.API.CONSUMER.MSG.NEXT.S.C3", b"9", "got")
+    client.play.run(1)
+    monkeypatch.setattr(Contents, "next_many", searched)
+    for number in (1, 3, 2, 3):
+        client.request(f"s.{number}", b"%d" % number)
+    assert [one for _, reply, one in client.messages if reply[:3] == "$JS"] == [b"3", b"3"]
 
 
 def test_other_filters_count_from_the_entry_on(client: PlayClient) -> None:

@@ -77,8 +77,8 @@ class World:
         self.index += 1
         self.store.append(frame_of(rows), self.index)
         filters = self.consumer.filters
-        passing = len(filters.select([row[2] for row in rows]))
-        self.leader.stored(last + 1, passing)
+        seqs = [row[0] for row in rows if filters.match(row[2])]
+        self.leader.stored(last + 1, len(seqs), seqs if count % 3 else None)
         self.finish(self.leader.turn(self.now))
 
     def pull(self, count: int) -> None:

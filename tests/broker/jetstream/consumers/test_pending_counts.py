@@ -51,9 +51,9 @@ class Life:
         self.mark += 1
         before = store.messages
         store.note_removals()
-        if stored:
-            first = store.last_seq + 1
-            rows = [(first + at, NOW, subject, b"", b"x") for at, subject in enumerate(stored)]
+        first = store.last_seq + 1
+        rows = [(first + at, NOW, subject, b"", b"x") for at, subject in enumerate(stored)]
+        if rows:
             store.append(frame_of(rows), self.mark)
         if command == "limit":
             store.remove_oldest(store.excess(set(stored), 1 + number % 3), self.mark)
@@ -68,18 +68,33 @@ class Life:
         assert known or command == "cut", "only a cut does not say what went"
         if self.delivery is not None:
             if not known:
-                self.delivery.forget_count()
+                self.delivery.look_anew()
             else:
-                passing = len(self.delivery.consumer.filters.select(stored))
-                self.delivery.stored(store.last_seq - len(stored) + 1, passing)
+                match = self.consumer.filters.match
+                passing = [row[0] for row in rows if match(row[2])]
+                if passing:
+                    told = passing if number % 4 else None
+                    self.delivery.stored(rows[0][0], len(passing), told)
                 self.delivery.removed(gone)
         self.check()
 
     def deliver(self, count: int) -> None:
         """Somebody gets the next ones."""
         if self.delivery is not None:
-            self.delivery.take_new(self.delivery.peek_new(count), NOW)
+            delivery = self.delivery
+            chosen = bool(delivery.progress.state.last_seqs)
+            found = self.store.next_many(self.consumer.filters, delivery.cursor, count)
+            given = delivery.peek_new(count)
+            assert chosen or count == 0 or given == found
+            assert given or count == 0 or delivery.num_pending == 0, "what is there is given"
+            delivery.take_new(given, NOW)
             self.check()
+
+    def reset(self, seq: int) -> None:
+        """It is to begin anew somewhere."""
+        if self.delivery is not None and not self.delivery.progress.state.last_seqs:
+            self.delivery.cursor = min(seq, self.delivery.cursor)
+            self.delivery.forget_count()
 
     def check(self) -> None:
         """It is what a count says."""
@@ -99,7 +114,7 @@ class Life:
     steps=st.lists(
         st.tuples(
             st.lists(st.sampled_from(SUBJECTS), max_size=4),
-            st.sampled_from(("", "limit", "limit", "remove", "cut", "purge")),
+            st.sampled_from(("", "", "limit", "limit", "remove", "cut", "purge", "reset")),
             st.integers(1, 30),
             st.integers(0, 3),
         ),
@@ -119,6 +134,8 @@ def test_the_count_that_is_kept_is_the_one_that_is_counted(
     life.begin()
     for stored, command, number, wanted in steps:
         life.change(stored, command, number)
+        if command == "reset":
+            life.reset(number)
         life.deliver(wanted)
 
 
@@ -183,3 +200,12 @@ def test_a_bucket_is_not_counted_again_with_every_put(
     info = client.ask(f"$JS.API.CONSUMER.INFO.KV_B.{made['name']}")
     assert info["num_pending"] == 0, json.dumps(info)
     assert not counts
+
+
+def test_what_replaced_the_chosen_one_is_given() -> None:
+    life = Life(("k.a",), "last_per_subject")
+    life.change([b"k.a"], "", 0)
+    life.begin()
+    life.change([b"k.a"], "limit", 3)
+    assert life.delivery is not None
+    assert [row[0] for row in life.delivery.peek_new(1)] == [2]
