@@ -258,14 +258,17 @@ class StoreIndex:
         self.messages -= len(seqs)
         assert self.messages >= 0, "no more goes than there was"
 
-    def drop(self, seqs: Sequence[int], facts: Iterable[Facts]) -> None:
-        """Remove readable records, whose facts are given."""
+    def drop(self, seqs: Sequence[int], facts: Iterable[Facts]) -> list[bytes]:
+        """Remove readable records, whose facts are given; their subjects, each once."""
+        subjects: dict[bytes, None] = {}
         for seq, (crc, size, _, subject) in zip(seqs, facts, strict=True):
             self.subjects.remove(subject, seq)
             self.bytes -= size
             self.digest -= record_sum(crc, seq)
+            subjects[subject] = None
         self.messages -= len(seqs)
         self.deleted.add_many(seqs)
+        return list(subjects)
 
     def drop_lost(self, seqs: Sequence[int]) -> None:
         """Remove damaged records."""

@@ -22,24 +22,27 @@ class MessageRemover:
         self._index = index
         self._records = records
 
-    def drop(self, seqs: Sequence[int]) -> None:
-        """Remove live sequences, ascending."""
+    def drop(self, seqs: Sequence[int]) -> list[bytes]:
+        """Remove live sequences, ascending; all of their subjects, [] if one is not known."""
         known = self._without_lost(seqs)
-        self._index.drop(known, self._records.facts(known))
+        subjects = self._index.drop(known, self._records.facts(known))
+        return subjects if len(known) == len(seqs) else []
 
-    def cut(self, first_seq: int) -> list[int]:
-        """Remove everything below; what was live, [] if nothing is left."""
+    def cut(self, first_seq: int) -> tuple[list[int], list[bytes]]:
+        """Remove everything below; what was live, [] if nothing is left, and its subjects, [] if
+        they are not known."""
         index = self._index
+        subjects: list[bytes] = []
         if first_seq > index.last:
             index.empty(first_seq)
-            return []
+            return [], []
         gone = index.live(index.first, first_seq - 1, first_seq - index.first)
         if len(gone) * _SUBJECTS_PER_READ > len(index.subjects):
             self._drop_front(gone, first_seq)
         else:
-            self.drop(gone)
+            subjects = self.drop(gone)
         index.first = first_seq
-        return gone
+        return gone, subjects
 
     def _drop_front(self, seqs: list[int], first_seq: int) -> None:
         """As `_drop` for all that is live below a sequence, by a look at all subjects."""

@@ -107,10 +107,10 @@ class StreamStore(Contents):
         live = sorted({seq for seq in seqs if self.is_live(seq)})
         if live:
             self._records.note_removal(live, mark)
-            self._remover.drop(live)
+            subjects = self._remover.drop(live)
             self._records.removed(live)
             self._index.settle()
-            self._note(live)
+            self._note(live, subjects)
         self._index.mark = mark
         return len(live)
 
@@ -124,11 +124,11 @@ class StreamStore(Contents):
         if first_seq > index.first:
             count = index.retained_messages
             self._records.note_cut(first_seq, mark)
-            gone = self._remover.cut(first_seq)
+            gone, subjects = self._remover.cut(first_seq)
             count -= index.retained_messages
             self._records.truncated(first_seq, gone)
             index.settle()
-            self._note(gone)
+            self._note(gone, subjects)
         index.mark = mark
         return count
 
