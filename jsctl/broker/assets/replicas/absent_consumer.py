@@ -5,6 +5,8 @@ a consumer has consumed is not known here: a stream that lets go of what was con
 that is for it.
 """
 
+from collections.abc import Sequence
+
 from jsctl.broker.jetstream.consumers.consumer import filters_of
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
 from jsctl.broker.subject.matching import Filters
@@ -32,6 +34,12 @@ class AbsentConsumer:
     def takes_all(self) -> bool:
         """Whether every subject of the stream is for it."""
         return self.filters.is_all
+
+    @property
+    def concerns(self) -> Sequence[bytes] | None:
+        """Patterns of what is for it; None: it is to be asked."""
+        filters = self.filters
+        return None if filters.is_all or filters.has_long else filters.patterns
 
     def needs(self, seq: int, subject: bytes) -> bool:
         """It may."""

@@ -4,12 +4,12 @@ The leader removes them by an entry of the stream's log. Who is told that an ack
 when the message is gone.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import field
 from itertools import chain
 
 from jsctl.api.words import Retention
-from jsctl.broker.assets.replicas.replica_context import ConsumerWatcher
+from jsctl.broker.assets.replicas.interests import Interests
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.protocol.deliveries import OutgoingMessage
 from jsctl.dataclass import dataclass
@@ -17,10 +17,11 @@ from jsctl.dataclass import dataclass
 
 @dataclass(slots=True)
 class ConsumedMessages:
-    """Of a stream that this server leads. `watchers` are its consumers, by name."""
+    """Of a stream that this server leads."""
 
     stream: Stream
-    watchers: Mapping[str, ConsumerWatcher]
+    interests: Interests
+    """Of its consumers."""
     seqs: set[int] = field(default_factory=set)
     """Those that some consumer is done with."""
     after_removal: dict[int, list[OutgoingMessage]] = field(default_factory=dict)
@@ -38,7 +39,7 @@ class ConsumedMessages:
 
     def add_all(self) -> bool:
         """Look at every message; False if that is of no use."""
-        if self.stream.config.retention is Retention.WORK_QUEUE and not self.watchers:
+        if self.stream.config.retention is Retention.WORK_QUEUE and not self.interests.watchers:
             return False
         state = self.stream.store.state()
         self.seqs.update(range(state.first_seq, state.last_seq + 1))
@@ -64,13 +65,13 @@ class ConsumedMessages:
     def _is_done_with(self, seq: int) -> bool:
         if not self.stream.store.is_live(seq):
             return False
-        watchers = self.watchers.values()
         subject = b""
-        if not all(watcher.takes_all for watcher in watchers):
+        if not self.interests.all_take_all:
             found = self.stream.store.subject_of(seq)
             if found is None:
                 return False
             subject = found
+        watchers = self.interests.about(subject)
         if self.stream.config.retention is Retention.WORK_QUEUE:
             mine = [watcher for watcher in watchers if watcher.interested(subject)]
             return bool(mine) and not any(watcher.needs(seq, subject) for watcher in mine)

@@ -12,6 +12,7 @@ from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.words import AckPolicy, Retention
 from jsctl.broker.assets.replicas.assigned import Assigned
 from jsctl.broker.assets.replicas.facts import ConsumerAdvisories, ConsumerServes
+from jsctl.broker.assets.replicas.interests import concerns_of
 from jsctl.broker.assets.replicas.listening import Listening
 from jsctl.broker.assets.replicas.replica_context import REFUSED_NS, ReplicaContext
 from jsctl.broker.assets.replicas.replica_files import ReplicaFiles
@@ -55,7 +56,6 @@ class ConsumerReplica:
     new_id: Callable[[], str]
     raft: InitVar[Raft]
     account: str = field(init=False)
-    """The account that the consumer belongs to."""
     group: RaftGroup = field(init=False)
     assigned: Assigned[ConsumerAssignment] = field(init=False)
     leader: ConsumerLeader | None = None
@@ -127,6 +127,8 @@ class ConsumerReplica:
             if filters_of(before) != filters_of(self.consumer.config):
                 self.stream.interest_lost()
                 self._read()
+        if self.consumer.state.dead:
+            self.stream.touched.add(self.consumer.name)
         if self.leader is not None:
             # Who asked for the entry, and whoever asks after him, sees what it did.
             self.leader.follow_log(self.context.now_ns)
@@ -152,14 +154,12 @@ class ConsumerReplica:
         leader = self.leader
         if leader is None or not self.assigned.is_owed or self._applied < self._reset_at:
             return
-        if leader.ready and self._is_current() and self._is_introduced():
+        is_current = self.assignment.config == self.consumer.config
+        if leader.ready and is_current and self._is_introduced():
             request = self.assigned.take_request()
             if request is not None:
                 fact = ConsumerServes(self.assignment, self.consumer, leader, request)
                 self.context.facts.append(fact)
-
-    def _is_current(self) -> bool:
-        return self.assignment.config == self.consumer.config
 
     def founded(self) -> bool:
         """Where it starts is the first entry, if this server surely knows the whole stream.
@@ -193,12 +193,14 @@ class ConsumerReplica:
             now_ns=self.context.now_ns,
         )
         self._read()
-        stream, name = self.assignment.stream, self.assignment.name
-        for pattern, sink in (
-            *((next_subject(stream, name, one), self.pulls) for one in self.context.api_prefixes),
-            *self._confirmations(),
-        ):
-            self._listening.to(pattern, sink)
+        stream, name, config = self.assignment.stream, self.assignment.name, self.consumer.config
+        for prefix in self.context.api_prefixes:
+            self._listening.to(next_subject(stream, name, prefix), self.pulls)
+        # Where nothing is confirmed, who waits for an answer hears at once that nobody listens.
+        if config.ack_policy is not AckPolicy.NONE:
+            self._listening.to(ack_pattern(stream, name), self.acks)
+        if config.flow_control:
+            self._listening.to(flow_pattern(stream, name), self.flow)
         self._propose_config()
         self._answer()
         self.wake()
@@ -212,14 +214,6 @@ class ConsumerReplica:
     def listen_anew(self) -> None:
         """The account has come, or is gone; nothing is heard in one that is not there."""
         self._listening.anew()
-
-    def _confirmations(self) -> Iterator[tuple[bytes, Sink]]:
-        """What clients confirm. Where nothing is, who waits for an answer hears that at once."""
-        stream, name, config = self.assignment.stream, self.assignment.name, self.consumer.config
-        if config.ack_policy is not AckPolicy.NONE:
-            yield ack_pattern(stream, name), self.acks
-        if config.flow_control:
-            yield flow_pattern(stream, name), self.flow
 
     def unlead(self) -> None:
         """Stop to deliver; waiting pulls are told to ask the next leader."""
@@ -419,6 +413,11 @@ class ConsumerReplica:
         return self.consumer.filters.is_all and self._coming_filters is None
 
     @property
+    def concerns(self) -> Sequence[bytes] | None:
+        """Patterns of all that may be for it; None: that may be anything."""
+        return concerns_of(self.consumer, self._coming_filters)
+
+    @property
     def leading(self) -> bool:
         """Whether deliveries are made here."""
         return self.leader is not None
@@ -441,6 +440,7 @@ class ConsumerReplica:
     def _compare_filters(self) -> None:
         """What is for it from now on counts at once; what was, until its log says otherwise."""
         wanted = filters_of(self.assignment.config)
+        self.stream.touched.add(self.consumer.name)
         self._coming_filters = None
         if wanted != filters_of(self.consumer.config):
             self._coming_filters = Filters(one.encode() for one in wanted)

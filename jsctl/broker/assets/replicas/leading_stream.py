@@ -7,7 +7,7 @@ mirror or source, a batch that is not complete, a snapshot that is being sent. W
 keeps, leading or not, is in `stream_replica`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from jsctl.api.stream import Republish
 from jsctl.api.words import Retention
@@ -18,9 +18,10 @@ from jsctl.broker.assets.replicas.consumed_messages import ConsumedMessages
 from jsctl.broker.assets.replicas.direct_consumers import DirectConsumers
 from jsctl.broker.assets.replicas.facts import BatchesAbandoned
 from jsctl.broker.assets.replicas.inbound import Inbound
+from jsctl.broker.assets.replicas.interests import Interests, Watchers
 from jsctl.broker.assets.replicas.listening import Listening
 from jsctl.broker.assets.replicas.readers import Readers
-from jsctl.broker.assets.replicas.replica_context import REFUSED_NS, ConsumerWatcher, ReplicaContext
+from jsctl.broker.assets.replicas.replica_context import REFUSED_NS, ReplicaContext
 from jsctl.broker.deadlines import earliest
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
@@ -45,6 +46,7 @@ class LeadingStream:
     __slots__ = (
         "_assigned",
         "_context",
+        "_interests",
         "_leaving",
         "_leaving_ns",
         "_listening",
@@ -56,7 +58,6 @@ class LeadingStream:
         "_stream",
         "_unsure",
         "_volatile",
-        "_watchers",
         "acks",
         "admission",
         "consumed",
@@ -70,10 +71,10 @@ class LeadingStream:
         context: ReplicaContext,
         assigned: Assigned[StreamAssignment],
         stream: Stream,
-        watchers: Mapping[str, ConsumerWatcher],
+        interests: Interests,
         sink: Sink,
         *,
-        leaving: dict[str, ConsumerWatcher],
+        leaving: Watchers,
         readers: Readers,
         volatile: bool,
         hopeless: Callable[[], SeqSet],
@@ -82,9 +83,9 @@ class LeadingStream:
         self._context = context
         self._assigned = assigned
         self._stream = stream
-        self._watchers = watchers
+        self._interests = interests
         self._leaving = leaving
-        """Of `watchers`: consumers that other streams had here, and will have again in another
+        """Of their consumers: that other streams had here, and will have again in another
         way."""
         self._leaving_ns = 0
         """When they are given up."""
@@ -101,7 +102,7 @@ class LeadingStream:
         )
         self.acks: dict[int, Acks] = {}
         """Log index -> acknowledgements that are published when it is applied."""
-        self.consumed = ConsumedMessages(stream, watchers)
+        self.consumed = ConsumedMessages(stream, interests)
         self._retention = stream.config.retention
         self.subjects: tuple[str, ...] = ()
         """What is listened to."""
@@ -121,7 +122,7 @@ class LeadingStream:
     def _interested(self, subject: bytes) -> bool:
         if self._stream.config.retention is not Retention.INTEREST:
             return True
-        if any(watcher.interested(subject) for watcher in self._watchers.values()):
+        if any(watcher.interested(subject) for watcher in self._interests.about(subject)):
             return True
         self._unsure = self._unsure or not self._context.knows_all
         return self._unsure

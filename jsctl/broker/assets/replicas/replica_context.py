@@ -69,6 +69,10 @@ class ConsumerWatcher(Protocol):
     def takes_all(self) -> bool:
         """Whether every subject of the stream is for this consumer."""
 
+    @property
+    def concerns(self) -> Sequence[bytes] | None:
+        """Patterns of all that it may be interested in, or need; None: that may be anything."""
+
 
 class Quota(Protocol):
     """Limits on what streams may store, of accounts and of this server."""

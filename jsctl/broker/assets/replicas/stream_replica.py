@@ -4,17 +4,17 @@ The leader's server subscribes to the stream's subjects; what is captured there 
 turn, proposed, and acknowledged when its entry is applied: see `leading_stream`.
 """
 
-from collections import ChainMap, deque
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import InitVar, field
 
 from jsctl.api.words import Retention
 from jsctl.broker.assets.replicas.assigned import Assigned
 from jsctl.broker.assets.replicas.facts import StreamServes
+from jsctl.broker.assets.replicas.interests import Interests, Watchers
 from jsctl.broker.assets.replicas.leading_stream import LeadingStream
 from jsctl.broker.assets.replicas.readers import Readers
 from jsctl.broker.assets.replicas.replica_context import (
-    ConsumerWatcher,
     ReplicaContext,
 )
 from jsctl.broker.assets.replicas.stored_stream import StoredStream, StreamImporter
@@ -79,11 +79,13 @@ class StreamReplica:
     leading: LeadingStream | None = None
     """While this server leads."""
     sink: Sink = field(init=False)
-    watchers: dict[str, ConsumerWatcher] = field(default_factory=dict)
+    touched: set[str] = field(default_factory=set)
+    """Names of consumers whose interest is, or may be, another one."""
+    watchers: Watchers = field(init=False)
     """Consumers with a replica here, by name."""
     readers: Readers = field(default_factory=Readers)
     """Who delivers messages here: of these, and of the leader's for other streams."""
-    absent: dict[str, ConsumerWatcher] = field(default_factory=dict)
+    absent: Watchers = field(init=False)
     """Consumers without one."""
     hopeless: SeqSet = field(default_factory=SeqSet)
     """Messages whose bytes are damaged on every voter."""
@@ -98,6 +100,7 @@ class StreamReplica:
     def __post_init__(self, newest: StreamAssignment, raft: Raft) -> None:
         name = newest.group.name
         self.key = newest.account, newest.name
+        self.watchers, self.absent = Watchers(self.touched), Watchers(self.touched)
         self.volatile = self.stored.volatile
         self.group = RaftGroup(
             name, name.encode(), GroupKind.STREAM, raft, self, {}, patient=self._is_patient
@@ -211,12 +214,12 @@ class StreamReplica:
     def lead(self, term: int) -> None:
         """Start to admit."""
         assert self.leading is None, f"{self.group.name} led already when it began in {term}"
-        leaving: dict[str, ConsumerWatcher] = {}
+        leaving = Watchers(self.touched)
         leading = self.leading = LeadingStream(
             self.context,
             self.assigned,
             self.stream,
-            ChainMap(self.watchers, self.absent, leaving),
+            Interests((self.watchers, self.absent, leaving), self.touched),
             self.sink,
             leaving=leaving,
             readers=self.readers,

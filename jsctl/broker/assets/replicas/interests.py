@@ -1,0 +1,135 @@
+"""For which consumers a message is, where a stream keeps what somebody needs.
+
+With a thousand consumers of a subject each nobody asks all of them about each message.
+"""
+
+from collections import ChainMap
+from collections.abc import Sequence
+from typing import Any
+
+from jsctl.broker.assets.replicas.replica_context import ConsumerWatcher
+from jsctl.broker.jetstream.consumers.consumer import Consumer
+from jsctl.broker.subject.matching import Filters
+from jsctl.broker.subject.sublist import Sublist
+
+
+class Watchers(dict[str, ConsumerWatcher]):
+    """Consumers by name, which notes whose names come and go.
+
+    `touched`: names about which something changed; shared by those that are looked at together.
+    """
+
+    def __init__(self, touched: set[str]) -> None:
+        super().__init__()
+        self.touched = touched
+
+    def __setitem__(self, name: str, watcher: ConsumerWatcher) -> None:
+        self.touched.add(name)
+        super().__setitem__(name, watcher)
+
+    def __delitem__(self, name: str) -> None:
+        self.touched.add(name)
+        super().__delitem__(name)
+
+    def pop(self, name: str, *default: Any) -> Any:
+        """As that of a dictionary."""
+        self.touched.add(name)
+        return super().pop(name, *default)
+
+    def clear(self) -> None:
+        """As that of a dictionary."""
+        self.touched.update(self)
+        super().clear()
+
+    def popitem(self) -> Any:
+        """Nobody takes any of them."""
+        raise NotImplementedError
+
+    def update(self, *_: Any, **__: Any) -> None:
+        """One at a time."""
+        raise NotImplementedError
+
+    def setdefault(self, *_: Any) -> Any:
+        """One at a time."""
+        raise NotImplementedError
+
+
+def concerns_of(consumer: Consumer, coming: Filters | None) -> Sequence[bytes] | None:
+    """Patterns of what is for a consumer now or with the filters that come, or is still needed;
+    None: it is to be asked. Dead letters may be of other subjects."""
+    if consumer.dead_letters_to or consumer.state.dead:
+        return None
+    some = [consumer.filters] if coming is None else [consumer.filters, coming]
+    if any(one.is_all or one.has_long for one in some):
+        return None
+    return [pattern for one in some for pattern in one.patterns]
+
+
+class _Entry:
+    """A consumer; one object for all of its patterns."""
+
+    __slots__ = ("patterns", "watcher")
+
+    queue = b""
+
+    def __init__(self, watcher: ConsumerWatcher, patterns: Sequence[bytes] | None) -> None:
+        self.watcher = watcher
+        self.patterns = patterns
+        """None: it is asked about every subject."""
+
+
+def _found(
+    plain: tuple[_Entry, ...], groups: tuple[tuple[_Entry, ...], ...]
+) -> tuple[ConsumerWatcher, ...]:
+    return tuple([entry.watcher for entry in dict.fromkeys(plain)])
+
+
+class Interests:
+    """Of a stream that this server leads."""
+
+    __slots__ = ("_always", "_index", "_known", "_touched", "watchers")
+
+    def __init__(self, maps: Sequence[Watchers], touched: set[str]) -> None:
+        self.watchers = ChainMap[str, ConsumerWatcher](*maps)
+        self._touched = touched
+        touched.update(self.watchers)
+        self._known: dict[str, _Entry] = {}
+        self._always: dict[str, ConsumerWatcher] = {}
+        """Who is asked about everything."""
+        self._index: Sublist[_Entry, tuple[ConsumerWatcher, ...]] = Sublist(_found)
+
+    @property
+    def all_take_all(self) -> bool:
+        """Whether every message is for every consumer."""
+        self._follow()
+        return len(self._always) == len(self._known) and all(
+            watcher.takes_all for watcher in self._always.values()
+        )
+
+    def about(self, subject: bytes) -> list[ConsumerWatcher]:
+        """Who is to be asked about a message: all whom it may concern, and some others."""
+        self._follow()
+        return [*self._always.values(), *self._index.match(subject)]
+
+    def _follow(self) -> None:
+        for name in sorted(self._touched):
+            self._forget(name)
+            watcher = self.watchers.get(name)
+            if watcher is not None:
+                self._take(name, _Entry(watcher, watcher.concerns))
+        self._touched.clear()
+
+    def _take(self, name: str, entry: _Entry) -> None:
+        self._known[name] = entry
+        if entry.patterns is None:
+            self._always[name] = entry.watcher
+        else:
+            for pattern in entry.patterns:
+                self._index.insert(pattern, entry)
+
+    def _forget(self, name: str) -> None:
+        entry = self._known.pop(name, None)
+        if entry is not None and entry.patterns is not None:
+            for pattern in entry.patterns:
+                self._index.remove(pattern, entry)
+        self._always.pop(name, None)
