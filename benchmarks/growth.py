@@ -15,6 +15,7 @@ from pathlib import Path
 from random import Random
 
 from benchmarks import cases, servers
+from benchmarks.crowds import crowds
 from benchmarks.figure import Figure, Stopwatch, cpu_s
 from benchmarks.servers import Kind
 from benchmarks.traffic import SEED
@@ -324,6 +325,7 @@ PARTS = {
     "buckets": buckets,
     "assets": assets,
     "connections": connections,
+    "crowds": crowds,
 }
 ROWS: tuple[tuple[str, str, float], ...] = (
     ("durable consumers, one after the other", "durables", 0.0),
@@ -341,4 +343,7 @@ ROWS: tuple[tuple[str, str, float], ...] = (
     ("start with 1,000 streams", "start", 0.0),
     ("idle CPU, 5,000 connections", "idleclients", 0.0),
     ("PING among 5,000 connections p50", "ping", 0.0),
+    ("publish, 1,000 idle consumers p50", "crowdidle", 0.0),
+    ("1,000 watches of a subject each", "crowdwatch", 0.0),
+    ("work queue, 1,000 subjects and consumers", "crowdqueue", 0.0),
 )
