@@ -217,9 +217,10 @@ class ConsumerReplica:
 
     def unlead(self) -> None:
         """Stop to deliver; waiting pulls are told to ask the next leader."""
-        self._quit(LEADERSHIP_CHANGE)
+        self.end(LEADERSHIP_CHANGE)
 
-    def _quit(self, reason: str, pending: bool = False) -> None:
+    def end(self, reason: str, *, pending: bool = False) -> None:
+        """It delivers no more: another leads, it is deleted, or the server goes."""
         self._listening.end()
         self.stream.readers.remove(self)
         leader, self.leader = self.leader, None
@@ -235,10 +236,6 @@ class ConsumerReplica:
         if leader is not None:
             self._publish(leader.close(reason, pending=pending, pulls=pulls))
 
-    def end(self, reason: str, *, pending: bool = False) -> None:
-        """The consumer is deleted, or the server goes: tell waiting pulls so."""
-        self._quit(reason, pending)
-
     # Once a turn
 
     def run(self) -> None:
@@ -247,6 +244,7 @@ class ConsumerReplica:
         if leader is None:
             return
         raft = self.group.raft
+        self.stream.readers.hear(self)
         if raft.accepting and self.assigned.config_refused:
             self._propose_config()
         if not raft.accepting or not self._may_start(leader):
@@ -368,10 +366,11 @@ class ConsumerReplica:
 
     # Reader
 
-    def stored(self, first: int, count: int, seqs: Sequence[int] | None) -> None:
+    def stored(self, first: int, count: int, seqs: Sequence[int] | None) -> bool:
         """The stream took messages from a sequence on; so many are for it."""
         if self.leader is not None and self.leader.stored(first, count, seqs):
             self.wake()
+        return self.leader is None or not self.leader.delivery.deaf
 
     def removed(self, gone: Sequence[Removed]) -> None:
         """The stream lost these messages, and no others that are for it."""
@@ -493,7 +492,7 @@ class ConsumerReplica:
 
     def close(self) -> None:
         """Release what is held outside; keep the data."""
-        self._quit(LEADERSHIP_CHANGE)
+        self.end(LEADERSHIP_CHANGE)
 
     def delete(self) -> None:
         """Remove the data: the meta group decided so."""

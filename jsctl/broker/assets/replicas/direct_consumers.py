@@ -111,10 +111,11 @@ class DirectConsumer:
 
     # Reader
 
-    def stored(self, first: int, count: int, seqs: Sequence[int] | None) -> None:
+    def stored(self, first: int, count: int, seqs: Sequence[int] | None) -> bool:
         """The stream took messages."""
         self.leader.stored(first, count, seqs)
         self.wake()
+        return True
 
     def removed(self, gone: Sequence[Removed]) -> None:
         """The stream lost these messages."""

@@ -19,9 +19,10 @@ CROWD = 16
 class Reader(Protocol):
     """Who has to know what happens to a stream."""
 
-    def stored(self, first: int, count: int, seqs: Sequence[int] | None) -> None:
+    def stored(self, first: int, count: int, seqs: Sequence[int] | None) -> bool:
         """The stream took messages from the sequence `first` on; `count` pass the filters, and
-        have these sequences if that is known."""
+        have these sequences if that is known. Who takes all messages may return False: then it
+        hears of none that come and go until it is to `hear` them again."""
 
     def removed(self, gone: Sequence[Removed]) -> None:
         """The stream lost these messages, and no others that pass the filters."""
@@ -56,12 +57,14 @@ def _found(plain: tuple[_Entry, ...], groups: tuple[tuple[_Entry, ...], ...]) ->
 class Readers:
     """Those of one stream. They are known by identity."""
 
-    __slots__ = ("_all", "_crowd", "_each", "_known", "_wary")
+    __slots__ = ("_all", "_asleep", "_crowd", "_each", "_known", "_wary")
 
     def __init__(self) -> None:
         self._known: dict[int, _Entry] = {}
         self._all: dict[int, _Entry] = {}
         """For whom every message is."""
+        self._asleep: dict[int, _Entry] = {}
+        """Of these, who does not want to hear of them now."""
         self._each: dict[int, _Entry] = {}
         """Of the others, who is compared one by one."""
         self._crowd: _Crowd | None = None
@@ -102,7 +105,7 @@ class Readers:
         entry = self._known.pop(key, None)
         if entry is None:
             return
-        for some in (self._all, self._wary, self._each):
+        for some in (self._all, self._asleep, self._wary, self._each):
             some.pop(key, None)
         if self._crowd is not None and not (entry.filters.is_all or entry.filters.has_long):
             for pattern in entry.filters.patterns:
@@ -110,11 +113,22 @@ class Readers:
             if not self._crowd:
                 self._crowd = None
 
+    def hear(self, reader: Reader) -> None:
+        """It wants to hear of messages again."""
+        entry = self._asleep.pop(id(reader), None)
+        if entry is not None:
+            self._all[id(reader)] = entry
+
     def stored(self, seqs: Sequence[int], subjects: Sequence[bytes]) -> None:
         """The stream took messages with these sequences and subjects."""
         first = seqs[0]
-        for entry in self._all.values():
-            entry.reader.stored(first, len(subjects), None)
+        tired = [
+            key
+            for key, entry in self._all.items()
+            if not entry.reader.stored(first, len(subjects), None)
+        ]
+        for key in tired:
+            self._asleep[key] = self._all.pop(key)
         for entry in self._each.values():
             count = sum(map(entry.filters.match, subjects))
             if count:

@@ -61,6 +61,7 @@ class ConsumerDelivery:
         "consumer",
         "cursor",
         "damaged",
+        "deaf",
         "facts",
         "hopeless",
         "passed_over",
@@ -89,6 +90,7 @@ class ConsumerDelivery:
         self._prefix = ack_prefix(consumer.stream, consumer.name).replace(b"%", b"%%")
         self._formats: dict[int, bytes] = {}
         self._ahead = Ahead()
+        self.deaf = False
         self.rebase()
 
     def rebase(self) -> None:
@@ -129,11 +131,13 @@ class ConsumerDelivery:
     @property
     def num_pending(self) -> int:
         """Messages that are still to be delivered for the first time."""
-        if self._pending is None:
+        count = self._pending
+        if count is None:
             filters, state = self.consumer.filters, self.progress.state
-            self._pending = self.store.num_pending(filters, self.cursor)
-            self._pending += len(self.store.live_of(state.last_seqs))
-        return self._pending
+            count = self.store.num_pending(filters, self.cursor)
+            count += len(self.store.live_of(state.last_seqs))
+            self._pending = None if self.deaf else count
+        return count
 
     def stored(self, first: int, count: int, seqs: Sequence[int] | None = None) -> None:
         """The stream took messages from a sequence on; `count` of them pass the filters, these if
@@ -175,6 +179,11 @@ class ConsumerDelivery:
     def forget_count(self) -> None:
         """The stream changed otherwise: count again when asked."""
         self._pending = None
+
+    def go_deaf(self) -> None:
+        """Nobody waits for messages: of those that come and go it is told with the next turn."""
+        self.deaf = True
+        self.look_anew()
 
     def look_anew(self) -> None:
         """The stream changed otherwise, or the filters: nothing is known of what is in front."""

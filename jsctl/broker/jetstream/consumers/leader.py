@@ -114,7 +114,11 @@ class ConsumerLeader:
         """The local stream replica stored messages from a sequence on; `count` are for it, these if
         they are known. Returned is whether a turn is needed."""
         self.delivery.stored(first, count, seqs)
-        return not self._is_idle()
+        if not self._is_idle():
+            return True
+        if self.consumer.filters.is_all:
+            self.delivery.go_deaf()
+        return False
 
     def removed(self, gone: Sequence[Removed]) -> bool:
         """These messages were removed from the local stream replica; the same is returned."""
@@ -164,6 +168,7 @@ class ConsumerLeader:
         """Take what came in, deliver up to `most` messages, and say what is to be done."""
         while not self.choose_start(now_ns):
             pass  # Who has no time for it asks before.
+        self.delivery.deaf = False
         made = ConsumerTurn()
         answers: list[OutgoingMessage] = []
         said: list[OutgoingMessage] = []

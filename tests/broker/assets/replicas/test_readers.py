@@ -27,11 +27,13 @@ class Heard:
 
     told: list[object] = field(default_factory=list, compare=False)
     seqs: Sequence[int] | None = field(default=None, compare=False)
+    tired: bool = field(default=False, compare=False)
 
-    def stored(self, first: int, count: int, seqs: Sequence[int] | None) -> None:
+    def stored(self, first: int, count: int, seqs: Sequence[int] | None) -> bool:
         assert seqs is None or len(seqs) == count
         self.told.append((first, count))
         self.seqs = seqs
+        return not self.tired
 
     def removed(self, gone: Sequence[Removed]) -> None:
         self.told.append(list(gone))
@@ -100,6 +102,25 @@ def test_who_holds_messages_of_before_hears_of_all_that_go(others: int) -> None:
     assert wary.told == [gone]
 
 
+def test_who_wants_to_hear_nothing_is_told_nothing_until_it_does() -> None:
+    readers, one, other = Readers(), Heard(tired=True), Heard(tired=True)
+    readers.add(one, Filters())
+    readers.add(other, Filters((b"a",)))
+    for seq in (1, 2):
+        readers.stored([seq], [b"a"])
+        readers.removed([Removed([seq], [b"a"])])
+    assert one.told == [(1, 1)]
+    assert len(other.told) == 4, "others hear of little anyway"
+    readers.stream_changed()
+    readers.hear(one)
+    readers.stored([3], [b"a"])
+    assert one.told == [(1, 1), "changed", (3, 1)]
+    readers.remove(one)
+    readers.hear(one)
+    readers.stored([4], [b"b"])
+    assert len(one.told) == 3
+
+
 def test_all_hear_that_everything_changed() -> None:
     readers = Readers()
     heard = [Heard() for _ in range(CROWD + 2)]
@@ -162,6 +183,22 @@ def test_who_comes_later_gets_what_came_before(client: PlayClient) -> None:
     client.play.run(1)
     subjects = [reply.split(".")[4] for _, reply, _ in client.messages if reply[:3] == "$JS"]
     assert subjects.count("1") == 5, "each of them for the first time"
+
+
+def test_what_came_while_nobody_waited_counts(client: PlayClient) -> None:
+    for number in range(3):
+        client.request(f"s.{number}", b"x")
+        assert pending(client, "ALL") == number + 1
+    client.ask("$JS.API.STREAM.MSG.DELETE.S", seq=2)
+    assert pending(client, "ALL") == 2
+    client.subscribe("got")
+    client.publish("$JS.API.CONSUMER.MSG.NEXT.S.ALL", b"3", "got")
+    client.play.run(1)
+    client.request("s.9", b"last")
+    client.request("s.9", b"more")
+    given = [one for _, reply, one in client.messages if reply[:3] == "$JS"]
+    assert given == [b"x", b"x", b"last"]
+    assert pending(client, "ALL") == 1
 
 
 def test_what_is_known_to_come_is_read_without_a_search(

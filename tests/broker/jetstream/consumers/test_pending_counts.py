@@ -72,16 +72,18 @@ class Life:
             else:
                 match = self.consumer.filters.match
                 passing = [row[0] for row in rows if match(row[2])]
-                if passing:
+                if passing and not self.delivery.deaf:
                     told = passing if number % 4 else None
                     self.delivery.stored(rows[0][0], len(passing), told)
-                self.delivery.removed(gone)
+                if not self.delivery.deaf:
+                    self.delivery.removed(gone)
         self.check()
 
     def deliver(self, count: int) -> None:
         """Somebody gets the next ones."""
         if self.delivery is not None:
             delivery = self.delivery
+            delivery.deaf = False
             chosen = bool(delivery.progress.state.last_seqs)
             found = self.store.next_many(self.consumer.filters, delivery.cursor, count)
             given = delivery.peek_new(count)
@@ -136,6 +138,9 @@ def test_the_count_that_is_kept_is_the_one_that_is_counted(
         life.change(stored, command, number)
         if command == "reset":
             life.reset(number)
+        if life.delivery is not None and not wanted:
+            life.delivery.go_deaf()
+            life.check()
         life.deliver(wanted)
 
 
