@@ -8,6 +8,7 @@ dead ones.
 from functools import partial
 
 from jsctl.broker.ports import Disk
+from jsctl.broker.store import record
 from jsctl.broker.store.checkpoint import (
     DURABLE_NAME,
     INDEX_NAME,
@@ -17,13 +18,14 @@ from jsctl.broker.store.checkpoint import (
     damage_of_slots,
 )
 from jsctl.broker.store.file_records import FileRecords
-from jsctl.broker.store.index import StoreIndex, record_sum
+from jsctl.broker.store.index import Facts, StoreIndex, record_sum
 from jsctl.broker.store.recovery import Recovery
 from jsctl.broker.store.saved_index import encode_index
 from jsctl.broker.store.scrub import EnvelopeCheck, FileCheck, SmallCheck, SummedCheck
 from jsctl.broker.store.segments.files import SegmentFiles, StoreOptions
 from jsctl.broker.store.segments.open_files import waits_for_room
 from jsctl.broker.store.segments.rewrite import LiveRecords, RestoredRecords, SegmentRewrite
+from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.stream_store import StoreJob, StreamStore
 
 _INDEX_CHANGES_MIN = 50_000
@@ -46,6 +48,8 @@ class MessageStore(StreamStore):
         self.forgets_removals = recovery.forgets_removals
         self._durable = recovery.durable
         self._job: CheckpointJob | None = None
+        self._look_from = 0
+        """Where it is looked again at what the disk did not give."""
         self._doubtful = False
         """A copy of the durable position does not check: it is to be written anew."""
 
@@ -226,6 +230,37 @@ class MessageStore(StreamStore):
         ]
         index.bytes, crcs = self._records.tally(known) if known else (0, 0)
         index.digest = record_sum(crcs, sum(known))
+
+    @property
+    def unread(self) -> SeqSet:
+        """See `StreamStore`."""
+        return self._file_records.unread
+
+    def look_again(self, count_max: int, failures_max: int) -> int:
+        """See `StreamStore`."""
+        unread, before = self._file_records.unread, len(self._index.lost)
+        self._files.forget_partial()
+        self.recount()
+        seq = unread.next_present(self._look_from)
+        while seq is not None and count_max and failures_max:
+            self._read_again(seq)
+            count_max, failures_max = count_max - 1, failures_max - (seq in unread)
+            self._look_from = seq + 1
+            seq = unread.next_present(self._look_from)
+        if seq is None:
+            self._look_from = 0
+        return max(before - len(self._index.lost), 0)
+
+    def _read_again(self, seq: int) -> None:
+        """What the disk did not give counts again if it is the message that was here."""
+        lost, records = self._index.lost, self._file_records
+        records.unread.remove(seq)
+        raws, _ = records.read_raw((seq,)) if seq in lost else ([], 0)
+        known = lost.facts.get(seq)
+        for raw in raws:
+            facts = Facts(*record.raw_facts(raw))
+            if known is None or known.crc in (0, facts.crc):
+                self._index.put_back(seq, facts)
 
     def close(self) -> None:
         """Release files; nothing is synced. Not while a job is running."""
