@@ -116,7 +116,9 @@ class Restores:
         self.engine.context.log(LogLevel.INFO, f"Starting restore for stream '{restore.name}'")
         self._tell(ArchiveEvent.RESTORE_CREATE, restore)
         target = restore.deliver_subject.decode()
-        body = StreamRestoreResponse(head=head("stream_restore"), deliver_subject=target)
+        body = StreamRestoreResponse(
+            head=head("stream_restore"), deliver_subject=target, jsctl_whole=True
+        )
         self.answer(request, dumps(body))
 
     def _refuse(self, request: ApiRequest, error: ApiError) -> None:
