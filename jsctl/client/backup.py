@@ -109,12 +109,13 @@ async def backup_stream(
     )
     chunks = await manager.client.subscribe(inbox)
     archive = directory / _archive_name(manager)
-    is_new = not directory.exists()
+    is_new, is_begun = not directory.exists(), False
     try:
         told = await manager.requests.ask("stream_snapshot", name, body=request)
         make_folder(directory)
         received = chunk_count = 0
-        with open(archive, "wb", opener=_secret) as file:
+        with open(archive, "xb", opener=_secret) as file:
+            is_begun = True
             async for chunk in _chunks(chunks, manager):
                 received, chunk_count = received + file.write(chunk), chunk_count + 1
                 progress(received)
@@ -124,9 +125,11 @@ async def backup_stream(
         kept = {key: told[key] for key in ("config", "state") if key in told}
         write_whole(directory / DESCRIPTION, json.dumps(kept, indent=2) + "\n")
     except BaseException as error:
-        archive.unlink(missing_ok=True)
-        if is_new and directory.exists():
-            directory.rmdir()
+        if is_begun:
+            archive.unlink(missing_ok=True)
+        if is_new:
+            with suppress(OSError):  # of one that somebody else writes into
+                directory.rmdir()
         if isinstance(error, OSError):
             raise JsctlError(sentence_of(error, archive)) from None
         raise
