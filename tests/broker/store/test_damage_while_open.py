@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jsctl.broker.errors import Damaged
+from jsctl.broker.store import contents
 from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.message_store import MessageStore
 from jsctl.broker.subject.matching import Filters
@@ -369,3 +370,21 @@ def test_what_is_found_before_damage_is_read_first(filters: Filters) -> None:
     assert [one[0] for one in store.next_many(filters, 1, 20)] == list(range(1, 11))
     with pytest.raises(Damaged):
         store.next_many(filters, 11, 20)
+
+
+def test_an_excerpt_ends_where_very_much_is_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contents, "_LOST_MAX", 5)
+    monkeypatch.setattr(contents, "_EXCERPT_RECORDS", 2)
+    disk = SimDisk(random.Random(1))
+    store = fill(disk)
+    live = store.live_seqs(1, store.last_seq, COUNT)
+    for path in segments(disk):
+        disk.remove(path)
+    store.close()
+    at, found = 1, list[int]()
+    while at <= store.last_seq:
+        told = store.excerpt(at, store.last_seq, 1 << 20)
+        assert told.up_to >= at and len(told.lost) <= 6
+        found += told.lost
+        at = told.up_to + 1
+    assert found == live

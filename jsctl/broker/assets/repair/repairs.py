@@ -37,6 +37,8 @@ UNSAVED_BYTES_MAX = 16 * 1024 * 1024
 """What was put back and is not durable yet; more is not asked for."""
 EXAMINED_BYTES = 8 * 1024 * 1024
 EXAMINED_STEP_BYTES = 1024 * 1024
+LOST_BYTES = 128
+"""What one that is damaged counts among them, as it is not known what it was."""
 EXAMINE_NS = 10_000_000
 """How soon the next step of reading follows."""
 SAVED_FILES_MAX = 2
@@ -314,7 +316,8 @@ class Repairs:
         seq, left = (fresh, EXAMINED_BYTES) if fresh else repair.examine
         if left > 0 and seq <= store.last_seq:
             read = store.excerpt(seq, store.last_seq, EXAMINED_STEP_BYTES)
-            repair.examine = read.up_to + 1, left - EXAMINED_STEP_BYTES
+            spent = sum(map(len, read.frames)) + LOST_BYTES * len(read.lost)
+            repair.examine = read.up_to + 1, left - max(spent, 1)
             repair.unread.remove_range(seq, read.up_to)
         elif repair.unread:
             first, last = next(iter(repair.unread.ranges()))
