@@ -121,6 +121,7 @@ class MessageStore(StreamStore):
             doomed=files.doomed,
         )
         files.unsynced, files.doomed = set(), []
+        files.pin({one.number for one in rewrites})
         if wants_index:
             files.changes = 0
         return self._job
@@ -141,6 +142,7 @@ class MessageStore(StreamStore):
 
     def _take_results(self) -> None:
         assert self._job is not None, "a job is running"
+        self._files.pin(set())
         for write in self._job.catalogues:
             write.landed()
         for one in self._job.rewrites:

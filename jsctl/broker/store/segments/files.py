@@ -87,6 +87,8 @@ class SegmentFiles:
         self._late: LateFile | None = None
         """The first segment's, until something is written behind its bounds."""
         self._open: list[Segment] = []
+        self._pinned: set[int] = set()
+        """Numbers of those whose files stay open."""
         self._tables: list[Segment] = []
         """Closed ones whose table is in memory."""
         self._asked: set[int] = set()
@@ -344,7 +346,7 @@ class SegmentFiles:
             if len(self._open) > _OPEN_FILES_MAX:
                 kept = segment, self.segments[-1]
                 others = (one for one in self._open if one not in kept)
-                old = next((one for one in others if not waits_for_room(one)), None)
+                old = next((one for one in others if not self.is_needed(one)), None)
                 if old is not None:
                     self.close_file(old)
         return segment.file
@@ -354,6 +356,18 @@ class SegmentFiles:
         self.options.open_files.opened(segment, self)
         if self.disk.is_crowded(len(self.options.open_files)):
             self.options.open_files.relieve(segment)
+
+    def pin(self, numbers: set[int]) -> None:
+        """Keep the files of these open until other ones are, or none: what is written anew has
+        another file in its place before it is known here, with records at other places."""
+        self._pinned = numbers
+        for segment in [one for one in self.segments if one.number in numbers]:
+            with suppress(DiskError):  # which is found when somebody reads
+                self.file(segment)
+
+    def is_needed(self, segment: Segment) -> bool:
+        """Whether a file that is open has to stay so."""
+        return segment.number in self._pinned or waits_for_room(segment)
 
     def close_file(self, segment: Segment) -> None:
         """Close a segment's file until it is needed."""
