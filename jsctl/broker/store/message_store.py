@@ -323,14 +323,16 @@ class MessageStore(StreamStore):
         files, index, restored = self._files, self._index, self._file_records.restored
         if files.views or (not restored and not any(one.damaged for one in files.segments)):
             return chosen
+        homes = {files.of(seq).number for seq in restored}
         for at, segment in enumerate(files.segments[:-1]):
+            if segment.number not in homes and not segment.damaged:
+                continue
             # What no segment has any more is written to the one before, or to the first of all.
             first = files.firsts[at] if at else index.first
             last = files.firsts[at + 1] - 1
             seqs = index.live(first, last, index.retained_messages)
             raws = {seq: restored[seq] for seq in seqs if seq in restored}
-            wanted = bool(seqs) and (bool(raws) or segment.damaged)
-            if wanted and not any(seq in index.lost for seq in seqs):
+            if seqs and not index.lost.seqs.count_range(first, last):
                 if 0 < self.restorations_max <= len(chosen):
                     self.has_more_to_restore = True
                     break
