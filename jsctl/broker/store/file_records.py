@@ -128,7 +128,8 @@ class FileRecords:
         """Give up segments that lie below."""
         files = self._files
         self.restored = {seq: raw for seq, raw in self.restored.items() if seq >= first_seq}
-        self.unread.remove_range(0, first_seq - 1)
+        if self.unread:
+            self.unread.remove_range(0, first_seq - 1)
         files.changes += len(gone)
         if files.views:
             return
