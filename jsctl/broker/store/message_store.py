@@ -48,6 +48,9 @@ class MessageStore(StreamStore):
         self.forgets_removals = recovery.forgets_removals
         self._durable = recovery.durable
         self._job: CheckpointJob | None = None
+        self._suspects: list[tuple[int, int]] = []
+        """Ranges of segments that could not be written anew, as something in them does not check,
+        be it in what is removed. They kept others from it."""
         self._look_from = 0
         """Where it is looked again at what the disk did not give."""
         self._doubtful = False
@@ -130,7 +133,11 @@ class MessageStore(StreamStore):
         """A job has been run without an error."""
         assert job is self._job, "one job at a time"
         self._durable = self._job.durable
+        left = {one.number for one in self._job.rewrites if one.made is None}
         self._take_results()
+        for at, segment in enumerate(self._files.segments[:-1]):
+            if segment.number in left:
+                self._suspects.append(self._suspected(at))
 
     def failed(self, job: StoreJob) -> None:
         """A job ended with an error other than SyncFailed: its work is done by a later one."""
@@ -204,12 +211,21 @@ class MessageStore(StreamStore):
         if one is files.segments[-1]:
             # Only what is closed is written anew.
             files.roll()
-        if check.path == files.catalogue_path(one.number):
-            return 1, 0
+        return (1, 0) if check.path == files.catalogue_path(one.number) else self._suspected(at)
+
+    def _suspected(self, at: int) -> tuple[int, int]:
+        """A segment does not check: what range it has."""
+        files = self._files
+        files.segments[at].damaged = True
         # What is read next is what the next start would find, also if the file is gone.
-        files.close_file(one)
+        files.close_file(files.segments[at])
         self._file_records.forget_chunk()
         return files.firsts[at], files.firsts[at + 1] - 1
+
+    def take_suspects(self) -> list[tuple[int, int]]:
+        """See `StreamStore`."""
+        found, self._suspects = self._suspects, []
+        return found
 
     def recount(self) -> None:
         """See `StreamStore`."""

@@ -436,6 +436,10 @@ class StreamStore(Contents):
         """
         return None
 
+    def take_suspects(self) -> list[tuple[int, int]]:
+        """Ranges in which a checkpoint came upon damage: as `suspect` returns them."""
+        return []
+
     @abstractmethod
     def close(self) -> None:
         """Release files; nothing is synced."""

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from jsctl.broker.errors import Damaged
 from jsctl.broker.store import contents
 from jsctl.broker.store.frame import frame_of
-from jsctl.broker.store.message_store import MessageStore
+from jsctl.broker.store.message_store import MessageStore, StoreOptions
+from jsctl.broker.store.record import Record
 from jsctl.broker.subject.matching import Filters
 from tests.broker.store.test_retained import (
     COUNT,
@@ -388,3 +389,29 @@ def test_an_excerpt_ends_where_very_much_is_damaged(monkeypatch: pytest.MonkeyPa
         found += told.lost
         at = told.up_to + 1
     assert found == live
+
+
+def test_damage_in_what_is_removed_keeps_nothing_on_the_disk() -> None:
+    """Two segments that do not check were tried again each time, and none behind them ever."""
+    disk = SimDisk(random.Random(1))
+    store = MessageStore.open(disk, "S-1/messages", StoreOptions(segment_bytes=1000))
+    for first in range(1, 61, 3):
+        some = [Record(seq, seq, b"s", b"", b"%050d" % seq) for seq in range(first, first + 3)]
+        store.append(frame_of(some), first)
+    settle(store)
+    paths = segments(disk)
+    before = [len(disk.content(path)) for path in paths]
+    live = [seq for seq in range(1, 61) if seq % 3 == 1]
+    removed = [seq for seq in range(1, 61) if seq % 3 != 1]
+    for path in paths[:2]:
+        at = next(at for seq in removed if (at := disk.content(path).find(b"%050d" % seq)) > 0)
+        disk.flip_bit(path, 8 * at)
+    store.remove(removed, 100)
+    settle(store)
+    assert len(store.take_suspects()) == 2 and not store.take_suspects()
+    for _ in paths:
+        settle(store)
+    assert [row[0] for row in store.load_many(live)] == live
+    after = [len(disk.content(path)) for path in paths]
+    assert all(2 * now < was for now, was in zip(after[:-1], before, strict=False))
+    store.check_totals()

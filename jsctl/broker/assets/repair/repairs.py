@@ -197,6 +197,8 @@ class Repairs:
     def _look(self) -> None:
         for replica in self._streams.values():
             name = replica.group.name
+            for first, last in replica.store.take_suspects():
+                self.look_at(replica, first, last)
             replica.store.recount()
             if not replica.store.lost and name not in self._repairs:
                 continue
