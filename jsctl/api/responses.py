@@ -188,6 +188,8 @@ class StreamRestoreResponse:
 
     head: ApiResponse = embed(ApiResponse)
     deliver_subject: str = ""
+    jsctl_whole: bool = omit(False)
+    """A stream is made of a whole archive alone: nothing is left of one that breaks off."""
     extra: dict[str, Json] = unknown()
 
 

@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError
+from jsctl.backups.documents import check_consumer, check_stream_state
 from jsctl.backups.gathered import Gathered
 from jsctl.backups.s2 import BrokenStream, blocks
 from jsctl.dataclass import dataclass
@@ -254,6 +255,10 @@ class EntryParser:
         if name != STATE:
             raise BrokenStream(f'expected {STATE} first, found "{name}"')
         state = document_of(body, f"error in {STATE}")
+        try:
+            check_stream_state(state)
+        except DecodeError as error:
+            raise BrokenStream(f"error in {STATE}: {error}") from None
         if _number(state, "consumer_count") < 0:
             raise BrokenStream(f"error in {STATE}: negative consumer_count")
         self._good(f"state {STATE}")
@@ -264,10 +269,17 @@ class EntryParser:
             left = self._consumers_left
             raise BrokenStream(f'expected consumer entry ({left} remaining), found "{name}"')
         short = name.removeprefix(CONSUMERS)
-        document = document_of(body, f'failed to decode consumer "{short}" state')
-        for part in ("config", "state"):
-            if not isinstance(document.get(part), dict):
+        problem = f'failed to decode consumer "{short}" state'
+        document = document_of(body, problem)
+        config, state = document.get("config"), document.get("state")
+        for part, found in (("config", config), ("state", state)):
+            if not isinstance(found, dict):
                 raise BrokenStream(f'consumer "{short}" is missing {part}')
+        assert isinstance(config, dict) and isinstance(state, dict)
+        try:
+            check_consumer(config, state)
+        except DecodeError as error:
+            raise BrokenStream(f"{problem}: {error}") from None
         self._good(f"consumer {short}")
         return ConsumerEntry(short, head.time_ns, body)
 

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError
+from jsctl.backups.documents import check_stream_config, check_stream_state
 from jsctl.dataclass import dataclass
 from jsctl.errors import Conflict, JsctlError, NotFound, UsageError
 from jsctl.files import make_folder, read_bytes, write_whole
@@ -91,9 +92,20 @@ def description_of(directory: Path) -> Description:
         raise JsctlError(f"{path}: config has no stream name")
     if set(name) & set(" \t\r\n\f.*>/\\"):
         raise JsctlError(f'{path}: invalid stream name "{name}"')
-    others = (parts[key] for key in ("state", "edit", "source"))
-    state, edit, source = (part if isinstance(part, dict) else None for part in others)
+    state, edit, source = (_part(path, parts, key) for key in ("state", "edit", "source"))
+    try:
+        check_stream_config(config)
+        check_stream_state(state or {})
+    except DecodeError as error:
+        raise JsctlError(f"{path}: {error}") from None
     return Description(config, state or {}, edit, source)
+
+
+def _part(path: Path, document: Mapping[str, object], key: str) -> dict[str, object] | None:
+    found = document[key]
+    if found is None or isinstance(found, dict):
+        return found
+    raise JsctlError(f"{path}: {key} is no object")
 
 
 @dataclass(frozen=True, slots=True)

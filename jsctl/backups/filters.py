@@ -177,12 +177,14 @@ def headers_of(block: bytes) -> Iterator[tuple[str, str]]:
     for line in block.split(b"\r\n")[1:]:
         name, colon, value = line.partition(b":")
         if colon:
-            yield name.decode("utf-8", "replace"), value.strip().decode("utf-8", "replace")
+            # Spaces behind a value are a part of it, as clients read it.
+            yield name.decode("utf-8", "replace"), value.lstrip(b" \t").decode("utf-8", "replace")
 
 
 def is_tombstone(message: MessageEntry) -> bool:
     """Whether a message says that a key of a bucket is gone."""
-    found = dict(headers_of(message.headers)) if message.headers else {}
+    # Of several values the first one counts, as for those who use the bucket.
+    found = dict(reversed([*headers_of(message.headers)])) if message.headers else {}
     if found.get(KV_OPERATION):
         return found[KV_OPERATION] in _DELETED
     return found.get(MARKER_REASON) in _MARKED

@@ -185,10 +185,11 @@ class DiskBatch(Protocol):
 
 @runtime_checkable
 class RoomMaker(Protocol):
-    """A job that makes room: while the disk is full it need not wait for all that is before it."""
+    """A job that makes room, or needs none: while the disk is full it need not wait for all that is
+    before it."""
 
     def may_overtake(self, others: Sequence[DiskBatch]) -> bool:
-        """Whether none of these has to do with what goes."""
+        """Whether none of these has to do with what goes, or is read."""
 
 
 class BriefBatch(DiskBatch, Protocol):

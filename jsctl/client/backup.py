@@ -20,6 +20,7 @@ from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError
 from jsctl.api.errors import ApiError
 from jsctl.api.requests import StreamSnapshotRequest
+from jsctl.api.stream import StreamInfo
 from jsctl.api.times import parse_time
 from jsctl.backups.directory import ARCHIVE, DESCRIPTION, OLD_ARCHIVE, archive_of
 from jsctl.client.failures import foreign_errors, translate
@@ -41,9 +42,14 @@ WINDOW_BYTES = 8 * 1024 * 1024
 RESTORE_CHUNK_BYTES = 64 * 1024
 RESTORE_S = 3600.0
 """The server writes the stream anew before it answers: that takes as long as it takes."""
+ALIVE_S = 5.0
+"""How often meanwhile is looked whether it is still there."""
 SILENCE_S = 10.0
 """A server that sends nothing for so long is given up."""
-END = "204"
+END, NO_RESPONDERS = "204", "503"
+WHOLE = "jsctl_whole"
+"""In the answer of a server that keeps nothing of an archive that is not whole."""
+NAME_TAKEN = 10130
 LOST = "a part of the archive got lost on its way: there is no backup, try again"
 LEAVE_S = 5.0
 """Whoever breaks a restore off waits so long for the server to be done with it: what had come is
@@ -103,12 +109,13 @@ async def backup_stream(
     )
     chunks = await manager.client.subscribe(inbox)
     archive = directory / _archive_name(manager)
-    is_new = not directory.exists()
+    is_new, is_begun = not directory.exists(), False
     try:
         told = await manager.requests.ask("stream_snapshot", name, body=request)
         make_folder(directory)
         received = chunk_count = 0
-        with open(archive, "wb", opener=_secret) as file:
+        with open(archive, "xb", opener=_secret) as file:
+            is_begun = True
             async for chunk in _chunks(chunks, manager):
                 received, chunk_count = received + file.write(chunk), chunk_count + 1
                 progress(received)
@@ -118,9 +125,11 @@ async def backup_stream(
         kept = {key: told[key] for key in ("config", "state") if key in told}
         write_whole(directory / DESCRIPTION, json.dumps(kept, indent=2) + "\n")
     except BaseException as error:
-        archive.unlink(missing_ok=True)
-        if is_new and directory.exists():
-            directory.rmdir()
+        if is_begun:
+            archive.unlink(missing_ok=True)
+        if is_new:
+            with suppress(OSError):  # of one that somebody else writes into
+                directory.rmdir()
         if isinstance(error, OSError):
             raise JsctlError(sentence_of(error, archive)) from None
         raise
@@ -158,6 +167,15 @@ def _secret(path: str, flags: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class _Target:
+    """Where an archive is sent. `whole`: the server makes a stream of a whole one alone."""
+
+    name: str
+    subject: str
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Restored:
     """What was sent."""
 
@@ -188,28 +206,56 @@ async def restore_stream(
     except asyncio.CancelledError:
         part_left()  # It is not known whether the server has begun.
         raise
-    target = str(told.get("deliver_subject", ""))
+    target = _Target(name, str(told.get("deliver_subject", "")), told.get(WHOLE) is True)
     try:
         with archive_of(directory).open("rb") as file:
             while chunk := file.read(min(RESTORE_CHUNK_BYTES, manager.client.max_payload)):
-                answer = await manager.requests.exchange(target, chunk)
+                answer = await manager.requests.exchange(target.subject, chunk)
                 heed_interrupt()
                 if answer:
                     _check(answer, name)
                 sent, chunk_count = sent + len(chunk), chunk_count + 1
                 progress(sent)
-    except (asyncio.CancelledError, JsctlError, OSError):
-        await _give_up(manager, name, target, part_left)
+    except (asyncio.CancelledError, JsctlError, OSError) as error:
+        if not _is_taken(error):
+            await _give_up(manager, target, part_left)
         raise
     try:
-        done = await manager.client.request(target, b"", timeout=RESTORE_S)
-    except foreign_errors() as error:
-        raise translate(error) from None
-    _check(bytes(done.data), name)
+        answer = await _made(manager, target.subject)
+    except Unreachable:
+        part_left()
+        raise
+    _check(answer, name)
     return Restored(sent, chunk_count, perf_counter() - started)
 
 
-async def _give_up(manager: Manager, name: str, target: str, part_left: Callable[[], None]) -> None:
+async def _made(manager: Manager, target: str) -> bytes:
+    """Ends an archive, and waits for what the server says of the stream that it makes. Raises
+    Unreachable when it is gone: while it is at work it listens, and passes over what comes."""
+    inbox, until_s = manager.client.new_inbox(), perf_counter() + RESTORE_S
+    try:
+        answers = await manager.client.subscribe(inbox)
+        try:
+            while perf_counter() < until_s:
+                await manager.client.publish(target, b"", reply=inbox)
+                with suppress(TimeoutError):
+                    answer = await answers.next_msg(timeout=ALIVE_S)
+                    if status_of(answer.headers) != NO_RESPONDERS:
+                        return bytes(answer.data)
+                    raise Unreachable("the server that has the archive is gone")
+        finally:
+            await answers.unsubscribe()
+    except foreign_errors() as error:
+        raise translate(error) from None
+    raise Unreachable("the server has the archive, and does not say what it made of it")
+
+
+def _is_taken(error: BaseException) -> bool:
+    """Whether a server refuses an archive as somebody else has a stream of that name by now."""
+    return isinstance(error, ApiError) and error.err_code == NAME_TAKEN
+
+
+async def _give_up(manager: Manager, target: _Target, part_left: Callable[[], None]) -> None:
     """Takes back what had come; whatever breaks that off, too, leaves a part."""
     task = asyncio.current_task()
     assert task is not None
@@ -217,29 +263,31 @@ async def _give_up(manager: Manager, name: str, target: str, part_left: Callable
         task.uncancel()  # Or it is told again while the server is still busy with the end.
     gone = False
     try:
-        gone = await _taken_back(manager, name, target)
+        gone = await _taken_back(manager, target)
     finally:
         if not gone:
             part_left()
 
 
-async def _taken_back(manager: Manager, name: str, target: str) -> bool:
-    """Whether there is nothing of a restore that is given up: a server may keep what had come.
-
-    A stream that somebody else has made by now stays: its messages are not older than itself.
-    """
+async def _taken_back(manager: Manager, target: _Target) -> bool:
+    """Whether there is nothing of a restore that is given up: a server may keep what had come, or
+    have all of it. A stream that somebody else has made by now stays."""
     from nats.errors import NoRespondersError
 
+    name, answer = target.name, b""
     try:
         async with asyncio.timeout(LEAVE_S):
             with suppress(NoRespondersError):  # from one that has given it up by itself
-                await manager.client.request(target, b"", timeout=LEAVE_S)
+                said = await manager.client.request(target.subject, b"", timeout=LEAVE_S)
+                answer = bytes(said.data)
+            created = _created(answer, name)
+            if target.whole and not created:
+                return True
             info = await manager.stream_info(name)
-            first = parse_time(info.state.first_ts) if info.state.messages else 0
-            if first < parse_time(info.created):
+            if _is_part(info, created):
                 await manager.delete_stream(name)
     except ApiError as error:
-        return error.err_code == STREAM_NOT_FOUND
+        return _is_taken(error) or error.err_code == STREAM_NOT_FOUND
     except JsctlError:
         return False
     except foreign_errors():
@@ -247,8 +295,28 @@ async def _taken_back(manager: Manager, name: str, target: str) -> bool:
     return True
 
 
-def _check(answer: bytes, name: str) -> None:
-    """Raises ApiError for an answer that is one."""
+def _created(answer: bytes, name: str) -> str:
+    """When the stream was made that a server says it has made of what had come; empty if it says
+    that it has none. Raises ApiError where somebody else has one."""
+    try:
+        return str(_check(answer, name).get("created", "")) if answer else ""
+    except ApiError as error:
+        if _is_taken(error):
+            raise
+        return ""
+
+
+def _is_part(info: StreamInfo, created: str) -> bool:
+    """Whether a stream is what a server has made of what had come. One that does not say so keeps
+    messages that are older than the stream, or none."""
+    if created:
+        return parse_time(info.created) == parse_time(created)
+    first = parse_time(info.state.first_ts) if info.state.messages else 0
+    return first < parse_time(info.created)
+
+
+def _check(answer: bytes, name: str) -> Mapping[str, object]:
+    """The document. Raises ApiError for an answer that is one."""
     try:
         document = jsontext.parse_object(answer)
     except DecodeError:
@@ -257,6 +325,7 @@ def _check(answer: bytes, name: str) -> None:
     if isinstance(problem, dict):
         code, err_code = int(problem.get("code", 0)), int(problem.get("err_code", 0))
         raise Refused(code, err_code, str(problem.get("description", "")), f'stream "{name}"')
+    return document
 
 
 async def _chunks(subscription: "Subscription", manager: Manager) -> AsyncIterator[bytes]:

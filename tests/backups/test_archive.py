@@ -175,3 +175,27 @@ def test_entries_in_a_row_are_those_written_one_by_one(rows: list[archive.Row]) 
     ]
     single = [archive.entry_bytes(to, at, seq, head, body) for seq, at, to, head, body in both]
     assert archive.entries_bytes(both) == b"".join(single)
+
+
+@pytest.mark.parametrize(
+    ("lines", "gone"),
+    [
+        (b"KV-Operation: DEL\r\nKV-Operation: PUT\r\n", True),
+        (b"KV-Operation: PUT\r\nKV-Operation: DEL\r\n", False),
+        (b"KV-Operation:  \tPURGE\r\n", True),
+        (b"KV-Operation: DEL \r\n", False),
+        (b"KV-Operation: \r\nNats-Marker-Reason: MaxAge\r\n", True),
+    ],
+)
+def test_what_says_that_a_key_is_gone(lines: bytes, gone: bool) -> None:
+    block = b"NATS/1.0\r\n" + lines + b"\r\n"
+    assert is_tombstone(MessageEntry("k", 1, 1, block, b"")) is gone
+
+
+def test_a_value_is_compared_as_clients_read_it() -> None:
+    judge = Judge(Filter(headers=(("A", "1 "),)))
+    found = [
+        judge(MessageEntry("k", 1, 1, b"NATS/1.0\r\nA: %s\r\n\r\n" % one, b""))
+        for one in (b"1 ", b"1")
+    ]
+    assert found == [None, Dropped.HEADER]

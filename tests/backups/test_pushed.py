@@ -179,6 +179,6 @@ def test_messages_that_are_there_as_a_whole_are_those_that_come_byte_by_byte(
 def test_documents_of_very_many_parts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "DOCUMENT_PARTS_MAX", 100)
     for parts, why in ((99, "sentinel"), (100, "too many parts")):
-        begin = archive.begin_bytes(1, {"deleted": [[]] * (parts - 1)})
+        begin = archive.begin_bytes(1, {"of_later": [[]] * (parts - 1)})
         with pytest.raises(BrokenStream, match=why):
             pushed(s2.compressed(begin), [])

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +27,13 @@ def sent(data: bytes) -> list[tuple[str, bytes]]:
     return list(zip([*replies, ""], parts, strict=True))
 
 
-def backed_up(parts: list[tuple[str, bytes]], target: Path, minor: int = 15) -> None:
+def backed_up(
+    parts: list[tuple[str, bytes]],
+    target: Path,
+    minor: int = 15,
+    *,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> None:
     heard = [SimpleNamespace(reply=reply, data=data, headers=None) for reply, data in parts]
     heard.append(SimpleNamespace(reply="", data=b"", headers={"Status": "204"}))
 
@@ -40,6 +47,7 @@ def backed_up(parts: list[tuple[str, bytes]], target: Path, minor: int = 15) -> 
         return SimpleNamespace(next_msg=next_msg, unsubscribe=nothing)
 
     async def ask(*_words: object, body: object) -> dict[str, object]:
+        meanwhile()
         return {"config": {"name": "S"}, "state": {"bytes": 5}}
 
     manager: Any = SimpleNamespace(
@@ -94,3 +102,16 @@ def test_a_lost_end_is_noticed(tmp_path: Path, data: bytes, minor: int) -> None:
     with pytest.raises(JsctlError, match="got lost"):
         backed_up(sent(data) if data else [], tmp_path / "b", minor)
     assert not (tmp_path / "b").exists()
+
+
+def test_two_backups_do_not_write_into_one_archive(tmp_path: Path) -> None:
+    archive_of_other = tmp_path / "b" / "stream.arc.s2"
+
+    def begun() -> None:
+        archive_of_other.parent.mkdir()
+        archive_of_other.write_bytes(b"of somebody else")
+
+    with pytest.raises(JsctlError, match="exists"):
+        backed_up(sent(WHOLE), tmp_path / "b", meanwhile=begun)
+    assert [one.name for one in (tmp_path / "b").iterdir()] == ["stream.arc.s2"]
+    assert archive_of_other.read_bytes() == b"of somebody else"

@@ -1,9 +1,10 @@
 """Work for the disk thread that no group waits for: it runs among checkpoints and deletions."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from typing import ClassVar
 
+from jsctl.broker.turn import DiskBatch
 from jsctl.dataclass import dataclass
 
 
@@ -14,7 +15,12 @@ class SideJob:
     ticket: int
     work: Callable[[], None]
     then: Callable[[], None]
+    is_reading: bool = False
     brief: ClassVar[None] = None
+
+    def may_overtake(self, others: Sequence[DiskBatch]) -> bool:
+        """Whether it needs no room, and nothing that these write."""
+        return self.is_reading
 
     def run(self) -> None:
         """Do it; it keeps errors of the disk to itself."""
@@ -35,6 +41,10 @@ class SideJobs:
     def run(self, work: Callable[[], None], then: Callable[[], None]) -> None:
         """Have the disk thread do something that raises nothing; `then` is called on the loop."""
         self._new.append(SideJob(next(self.tickets), work, then))
+
+    def read(self, work: Callable[[], None], then: Callable[[], None]) -> None:
+        """The same for what only reads, and does not wait for room on a full disk."""
+        self._new.append(SideJob(next(self.tickets), work, then, is_reading=True))
 
     def after_log(self, then: Callable[[], None]) -> None:
         """Call `then` on the loop when all is durable that the log has collected: something it

@@ -7,7 +7,6 @@ over them stop in front of them, and only a removal takes them away. How content
 
 from array import array
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from jsctl.broker.errors import Damaged
 from jsctl.broker.store import record
@@ -18,6 +17,7 @@ from jsctl.broker.store.segments.catalogue import encode_records
 from jsctl.broker.store.segments.segment import RecordColumns
 from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.transfer import TransferBounds
+from jsctl.broker.store.views.excerpt import Excerpt
 from jsctl.broker.store.views.newest import NewestOfEach
 from jsctl.broker.store.views.view import StoreView
 from jsctl.broker.subject.matching import Filters
@@ -25,6 +25,8 @@ from jsctl.broker.subject.validity import has_wildcard
 from jsctl.dataclass import dataclass
 
 _EXCERPT_RECORDS = 64
+_LOST_MAX = 2048
+"""Messages that one excerpt finds to be damaged, or a few more: there may be very many."""
 _SCAN_RECORDS_MAX = 256
 """Messages looked at one by one before a filter is answered from the subject index."""
 
@@ -44,15 +46,6 @@ class StoreState:
     mark: int
     lost: tuple[tuple[int, int], ...] = ()
     """Ranges of sequences whose bytes are damaged."""
-
-
-class Excerpt(NamedTuple):
-    """What a store has between two sequences: frames of what is sound, and what is damaged."""
-
-    up_to: int
-    """Nothing is said of what lies behind it."""
-    lost: SeqSet
-    frames: list[bytes]
 
 
 class Contents:
@@ -443,28 +436,35 @@ class Contents:
         return encode_records(some)
 
     def excerpt(self, first: int, last: int, bytes_max: int) -> Excerpt:
-        """What is in a range, as far as `bytes_max` goes, but at least one message.
-
-        Damage is no error here: it is told.
-        """
+        """What is in a range, as far as `bytes_max` goes, but at least one message. Damage is no
+        error here: it is told, and ends the excerpt where it is very much."""
         index = self._index
-        found = Excerpt(0, SeqSet(), [])
+        found, before = Excerpt(0, SeqSet(), []), len(index.lost)
         last, at = min(last, index.last), first
-        while at <= last and bytes_max > 0:
+        while at <= last and bytes_max > 0 and len(index.lost) - before < _LOST_MAX:
             seqs = index.live(at, last, _EXCERPT_RECORDS)
             known = [seq for seq in seqs if seq not in index.lost]
             seqs = seqs[: self._fitting(seqs, known, bytes_max)]
             known = [seq for seq in known if seq <= seqs[-1]] if seqs else []
-            raws, bad = self._records.read_raw(known)
-            if bad:
-                self._lose(bad)
-                continue
+            raws = self._sound(known)
             if raws:
                 found.frames.append(record.frame_of_raw(raws))
                 bytes_max -= len(found.frames[-1])
             found.lost.add_many([seq for seq in seqs if seq in index.lost])
             at = seqs[-1] + 1 if seqs else last + 1
         return found._replace(up_to=min(at - 1, last))
+
+    def _sound(self, seqs: Sequence[int]) -> list[bytes]:
+        """Verified bytes of live records; those that are damaged are lost."""
+        found: list[bytes] = []
+        while seqs:
+            raws, bad = self._records.read_raw(seqs)
+            found += raws
+            if not bad:
+                break
+            self._lose(bad)
+            seqs = seqs[len(raws) + 1 :]
+        return found
 
     def first_of(self, seqs: Sequence[int], bytes_max: int) -> Sequence[int]:
         """The first ones of ascending live sequences whose messages have so many bytes together, at

@@ -32,6 +32,8 @@ class FileRecords:
         self._chunk: tuple[Segment | None, int, bytes] = (None, 0, b"")
         self.restored: dict[int, bytes] = {}
         """Records that were damaged, until their segments are written anew."""
+        self.unread = SeqSet()
+        """What the disk did not give: its bytes may be sound."""
 
     # Sizes.
 
@@ -117,12 +119,17 @@ class FileRecords:
         if self.restored:
             for seq in seqs:
                 self.restored.pop(seq, None)
+        if self.unread:
+            for seq in seqs:
+                self.unread.remove(seq)
         self._files.changes += len(seqs)
 
     def truncated(self, first_seq: int, gone: Sequence[int]) -> None:
         """Give up segments that lie below."""
         files = self._files
         self.restored = {seq: raw for seq, raw in self.restored.items() if seq >= first_seq}
+        if self.unread:
+            self.unread.remove_range(0, first_seq - 1)
         files.changes += len(gone)
         if files.views:
             return
@@ -132,6 +139,7 @@ class FileRecords:
     def reset(self) -> None:
         """Give up all segments."""
         self.restored.clear()
+        self.unread.clear()
         self._files.begin_anew()
 
     def restore(self, raws: dict[int, bytes]) -> None:
@@ -141,6 +149,8 @@ class FileRecords:
             # An open segment is not rewritten.
             files.roll()
         self.restored.update(raws)
+        for seq in raws:
+            self.unread.remove(seq)
 
     def forget_chunk(self) -> None:
         """Read from the disk what is read next."""
@@ -175,7 +185,9 @@ class FileRecords:
                     return single, 0, len(single)
             table = segment.table or self._files.table(segment)
             at = table.find(seq)
-            if at < 0:
+            if at < 0 or not table.offsets[at]:
+                if self._files.is_partial(segment):
+                    self.unread.add(seq)
                 return None
             length, offset = table.lengths[at], table.offsets[at]
             known, begin, data = self._chunk
@@ -184,6 +196,7 @@ class FileRecords:
                 return data, start, length
             return self._bytes_at(segment, offset, length, ahead), 0, length
         except DiskError:
+            self.unread.add(seq)
             return None
 
     def _single(self, segment: Segment, seq: int) -> bytes | None:

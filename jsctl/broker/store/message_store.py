@@ -8,6 +8,7 @@ dead ones.
 from functools import partial
 
 from jsctl.broker.ports import Disk
+from jsctl.broker.store import record
 from jsctl.broker.store.checkpoint import (
     DURABLE_NAME,
     INDEX_NAME,
@@ -17,13 +18,14 @@ from jsctl.broker.store.checkpoint import (
     damage_of_slots,
 )
 from jsctl.broker.store.file_records import FileRecords
-from jsctl.broker.store.index import StoreIndex, record_sum
+from jsctl.broker.store.index import Facts, StoreIndex, record_sum
 from jsctl.broker.store.recovery import Recovery
 from jsctl.broker.store.saved_index import encode_index
 from jsctl.broker.store.scrub import EnvelopeCheck, FileCheck, SmallCheck, SummedCheck
 from jsctl.broker.store.segments.files import SegmentFiles, StoreOptions
 from jsctl.broker.store.segments.open_files import waits_for_room
 from jsctl.broker.store.segments.rewrite import LiveRecords, RestoredRecords, SegmentRewrite
+from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.stream_store import StoreJob, StreamStore
 
 _INDEX_CHANGES_MIN = 50_000
@@ -46,6 +48,11 @@ class MessageStore(StreamStore):
         self.forgets_removals = recovery.forgets_removals
         self._durable = recovery.durable
         self._job: CheckpointJob | None = None
+        self._suspects: list[tuple[int, int]] = []
+        """Ranges of segments that could not be written anew, as something in them does not check,
+        be it in what is removed. They kept others from it."""
+        self._look_from = 0
+        """Where it is looked again at what the disk did not give."""
         self._doubtful = False
         """A copy of the durable position does not check: it is to be written anew."""
 
@@ -117,6 +124,7 @@ class MessageStore(StreamStore):
             doomed=files.doomed,
         )
         files.unsynced, files.doomed = set(), []
+        files.pin({one.number for one in rewrites})
         if wants_index:
             files.changes = 0
         return self._job
@@ -125,7 +133,11 @@ class MessageStore(StreamStore):
         """A job has been run without an error."""
         assert job is self._job, "one job at a time"
         self._durable = self._job.durable
+        left = {one.number for one in self._job.rewrites if one.made is None}
         self._take_results()
+        for at, segment in enumerate(self._files.segments[:-1]):
+            if segment.number in left:
+                self._suspects.append(self._suspected(at))
 
     def failed(self, job: StoreJob) -> None:
         """A job ended with an error other than SyncFailed: its work is done by a later one."""
@@ -137,6 +149,7 @@ class MessageStore(StreamStore):
 
     def _take_results(self) -> None:
         assert self._job is not None, "a job is running"
+        self._files.pin(set())
         for write in self._job.catalogues:
             write.landed()
         for one in self._job.rewrites:
@@ -198,12 +211,21 @@ class MessageStore(StreamStore):
         if one is files.segments[-1]:
             # Only what is closed is written anew.
             files.roll()
-        if check.path == files.catalogue_path(one.number):
-            return 1, 0
+        return (1, 0) if check.path == files.catalogue_path(one.number) else self._suspected(at)
+
+    def _suspected(self, at: int) -> tuple[int, int]:
+        """A segment does not check: what range it has."""
+        files = self._files
+        files.segments[at].damaged = True
         # What is read next is what the next start would find, also if the file is gone.
-        files.close_file(one)
+        files.close_file(files.segments[at])
         self._file_records.forget_chunk()
         return files.firsts[at], files.firsts[at + 1] - 1
+
+    def take_suspects(self) -> list[tuple[int, int]]:
+        """See `StreamStore`."""
+        found, self._suspects = self._suspects, []
+        return found
 
     def recount(self) -> None:
         """See `StreamStore`."""
@@ -226,6 +248,37 @@ class MessageStore(StreamStore):
         ]
         index.bytes, crcs = self._records.tally(known) if known else (0, 0)
         index.digest = record_sum(crcs, sum(known))
+
+    @property
+    def unread(self) -> SeqSet:
+        """See `StreamStore`."""
+        return self._file_records.unread
+
+    def look_again(self, count_max: int, failures_max: int) -> int:
+        """See `StreamStore`."""
+        unread, before = self._file_records.unread, len(self._index.lost)
+        self._files.forget_partial()
+        self.recount()
+        seq = unread.next_present(self._look_from)
+        while seq is not None and count_max and failures_max:
+            self._read_again(seq)
+            count_max, failures_max = count_max - 1, failures_max - (seq in unread)
+            self._look_from = seq + 1
+            seq = unread.next_present(self._look_from)
+        if seq is None:
+            self._look_from = 0
+        return max(before - len(self._index.lost), 0)
+
+    def _read_again(self, seq: int) -> None:
+        """What the disk did not give counts again if it is the message that was here."""
+        lost, records = self._index.lost, self._file_records
+        records.unread.remove(seq)
+        raws, _ = records.read_raw((seq,)) if seq in lost else ([], 0)
+        known = lost.facts.get(seq)
+        for raw in raws:
+            facts = Facts(*record.raw_facts(raw))
+            if known is None or known.crc in (0, facts.crc):
+                self._index.put_back(seq, facts)
 
     def close(self) -> None:
         """Release files; nothing is synced. Not while a job is running."""
@@ -286,14 +339,16 @@ class MessageStore(StreamStore):
         files, index, restored = self._files, self._index, self._file_records.restored
         if files.views or (not restored and not any(one.damaged for one in files.segments)):
             return chosen
+        homes = {files.of(seq).number for seq in restored}
         for at, segment in enumerate(files.segments[:-1]):
+            if segment.number not in homes and not segment.damaged:
+                continue
             # What no segment has any more is written to the one before, or to the first of all.
             first = files.firsts[at] if at else index.first
             last = files.firsts[at + 1] - 1
             seqs = index.live(first, last, index.retained_messages)
             raws = {seq: restored[seq] for seq in seqs if seq in restored}
-            wanted = bool(seqs) and (bool(raws) or segment.damaged)
-            if wanted and not any(seq in index.lost for seq in seqs):
+            if seqs and not index.lost.seqs.count_range(first, last):
                 if 0 < self.restorations_max <= len(chosen):
                     self.has_more_to_restore = True
                     break

@@ -6,8 +6,6 @@ lost, everything else goes on being served. What a damaged segment held is known
 catalogue; if that does not check either, from the bounds that the next segment begins with. What
 does not check behind the durable position was written after the last checkpoint, and is cut off:
 the caller's log brings it back.
-
-`Recovery` fills an empty index and empty `SegmentFiles`; it is of no use afterwards.
 """
 
 import re
@@ -20,7 +18,8 @@ from jsctl.broker.store.record import Columns, peek
 from jsctl.broker.store.remover import MessageRemover
 from jsctl.broker.store.saved_index import IndexAdoption
 from jsctl.broker.store.segments.catalogue import Catalogue, decode_records
-from jsctl.broker.store.segments.files import SegmentFiles, columns_of, readable
+from jsctl.broker.store.segments.files import SegmentFiles
+from jsctl.broker.store.segments.salvage import columns_of, readable
 from jsctl.broker.store.segments.segment import (
     FRAME,
     RECORDS,
@@ -45,7 +44,7 @@ _CATALOGUES_REBUILT_MAX = 16
 
 
 class Recovery:
-    """Reads a store from its files."""
+    """Reads a store from its files into an empty index and empty `SegmentFiles`, once."""
 
     def __init__(
         self,

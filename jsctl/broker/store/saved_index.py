@@ -13,7 +13,8 @@ from zlib import crc32
 from jsctl.broker.errors import Damaged, DiskError
 from jsctl.broker.store.checkpoint import INDEX_NAME, Durable
 from jsctl.broker.store.index import StoreIndex
-from jsctl.broker.store.segments.files import SegmentFiles, columns_of
+from jsctl.broker.store.segments.files import SegmentFiles
+from jsctl.broker.store.segments.salvage import columns_of
 from jsctl.broker.store.segments.segment import (
     FRAME,
     HEAD_BYTES,

@@ -24,6 +24,7 @@ from jsctl.broker.store.records import Records
 from jsctl.broker.store.remover import MessageRemover
 from jsctl.broker.store.scrub import FileCheck
 from jsctl.broker.store.segments.catalogue import decode_records
+from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.subject.matching import Filters
 
 _STEP_RECORDS = 256
@@ -306,6 +307,16 @@ class StreamStore(Contents):
         """Make totals sums again, where a segment that cannot be read could not tell what its
         messages count, nor could its catalogue: they are damaged, and count when they are back."""
 
+    @property
+    def unread(self) -> SeqSet:
+        """Those of the lost ones that the disk did not give: their bytes may be sound."""
+        return SeqSet()
+
+    def look_again(self, count_max: int, failures_max: int) -> int:
+        """Read once more some of what the disk did not give, until it fails so often: a disk may
+        come to itself. How many messages are back."""
+        return 0
+
     def check_totals(self) -> None:
         """Assert that the totals are the sums of what is there, as far as that can be known. Reads
         tables, not records."""
@@ -424,6 +435,10 @@ class StreamStore(Contents):
         None if the file was given up, or written anew, since the check began.
         """
         return None
+
+    def take_suspects(self) -> list[tuple[int, int]]:
+        """Ranges in which a checkpoint came upon damage: as `suspect` returns them."""
+        return []
 
     @abstractmethod
     def close(self) -> None:

@@ -16,7 +16,7 @@ import os
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ class RunState:
     error: str = ""
 
 
-NEVER_RUN = RunState("never run")
+NEVER_RUN, UNKNOWN = RunState("never run"), RunState("unknown")
 GOING = ("starting", "running")
 
 
@@ -107,11 +107,11 @@ class Checkpoint:
         path = self.root / "state.json"
         if not path.exists():
             return NEVER_RUN
-        found = RunState(**read_json(path))
+        found = _told(read_json(path))
         if found.state in GOING and not self.is_running():
-            found = RunState(**read_json(path))  # it may have ended in between
+            found = _told(read_json(path))  # it may have ended in between
         if found.state in GOING and not self.is_running():
-            return RunState(**{**asdict(found), "state": "failed", "error": "the process is gone"})
+            return replace(found, state="failed", error="the process is gone")
         return found
 
     def position(self) -> dict[str, int]:
@@ -125,6 +125,18 @@ class Checkpoint:
     def committed(self) -> int:
         """The last batch that is done, -1 without any."""
         return _last_batch(self.spark / "commits")
+
+
+def _told(document: Mapping[str, object]) -> RunState:
+    """What a run of any version said: what is not known here counts for nothing."""
+    known: dict[str, Any] = {
+        one.name: document[one.name]
+        for one in fields(RunState)
+        if type(document.get(one.name)) is type(getattr(NEVER_RUN, one.name))
+    }
+    told = replace(UNKNOWN, **known)
+    reached = {name: seq for name, seq in told.position.items() if isinstance(seq, int)}
+    return replace(told, position=reached)
 
 
 def _last_batch(directory: Path) -> int:
@@ -164,8 +176,16 @@ class Registry:
         write_json(self.root / f"{name}.json", {"path": path, "checkpoint": checkpoint})
 
     def known(self) -> dict[str, dict[str, str]]:
-        """Name -> path of the file, and the checkpoint."""
-        return {path.stem: read_json(path) for path in sorted(self.root.glob("*.json"))}
+        """Name -> path of the file, and the checkpoint. Raises JsctlError."""
+        return {path.stem: _noted(path) for path in sorted(self.root.glob("*.json"))}
+
+
+def _noted(path: Path) -> dict[str, str]:
+    document = read_json(path)
+    found = {key: document.get(key) for key in ("path", "checkpoint")}
+    if not all(isinstance(one, str) for one in found.values()):
+        raise JsctlError(f"{path} names no pipeline; remove it, or use the version that wrote it")
+    return {key: str(one) for key, one in found.items()}
 
 
 def this_host() -> str:

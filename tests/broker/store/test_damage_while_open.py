@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jsctl.broker.errors import Damaged
+from jsctl.broker.store import contents
 from jsctl.broker.store.frame import frame_of
-from jsctl.broker.store.message_store import MessageStore
+from jsctl.broker.store.message_store import MessageStore, StoreOptions
+from jsctl.broker.store.record import Record
 from jsctl.broker.subject.matching import Filters
 from tests.broker.store.test_retained import (
     COUNT,
@@ -369,3 +371,47 @@ def test_what_is_found_before_damage_is_read_first(filters: Filters) -> None:
     assert [one[0] for one in store.next_many(filters, 1, 20)] == list(range(1, 11))
     with pytest.raises(Damaged):
         store.next_many(filters, 11, 20)
+
+
+def test_an_excerpt_ends_where_very_much_is_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contents, "_LOST_MAX", 5)
+    monkeypatch.setattr(contents, "_EXCERPT_RECORDS", 2)
+    disk = SimDisk(random.Random(1))
+    store = fill(disk)
+    live = store.live_seqs(1, store.last_seq, COUNT)
+    for path in segments(disk):
+        disk.remove(path)
+    store.close()
+    at, found = 1, list[int]()
+    while at <= store.last_seq:
+        told = store.excerpt(at, store.last_seq, 1 << 20)
+        assert told.up_to >= at and len(told.lost) <= 6
+        found += told.lost
+        at = told.up_to + 1
+    assert found == live
+
+
+def test_damage_in_what_is_removed_keeps_nothing_on_the_disk() -> None:
+    """Two segments that do not check were tried again each time, and none behind them ever."""
+    disk = SimDisk(random.Random(1))
+    store = MessageStore.open(disk, "S-1/messages", StoreOptions(segment_bytes=1000))
+    for first in range(1, 61, 3):
+        some = [Record(seq, seq, b"s", b"", b"%050d" % seq) for seq in range(first, first + 3)]
+        store.append(frame_of(some), first)
+    settle(store)
+    paths = segments(disk)
+    before = [len(disk.content(path)) for path in paths]
+    live = [seq for seq in range(1, 61) if seq % 3 == 1]
+    removed = [seq for seq in range(1, 61) if seq % 3 != 1]
+    for path in paths[:2]:
+        at = next(at for seq in removed if (at := disk.content(path).find(b"%050d" % seq)) > 0)
+        disk.flip_bit(path, 8 * at)
+    store.remove(removed, 100)
+    settle(store)
+    assert len(store.take_suspects()) == 2 and not store.take_suspects()
+    for _ in paths:
+        settle(store)
+    assert [row[0] for row in store.load_many(live)] == live
+    after = [len(disk.content(path)) for path in paths]
+    assert all(2 * now < was for now, was in zip(after[:-1], before, strict=False))
+    store.check_totals()

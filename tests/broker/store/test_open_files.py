@@ -2,6 +2,9 @@
 
 import random
 
+import pytest
+
+from jsctl.broker.store.checkpoint import CheckpointJob
 from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.message_store import MessageStore
 from jsctl.broker.store.record import Record
@@ -56,3 +59,32 @@ def test_what_finds_no_room_stays_open() -> None:
     disk.capacity = room
     assert all([store.find_room() for store in stores])
     assert all(has(store, 1) for store in stores)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_is_written_anew_is_read_meanwhile(fails: bool) -> None:
+    """Its new file is in its place before that is known, and files run short."""
+    disk = SimDisk(random.Random(1))
+    disk.crowded = True
+    store = MessageStore.open(disk, "S-1/messages", StoreOptions(segment_bytes=500))
+    for seq in range(1, 31):
+        store.append(frame_of([Record(seq, seq, b"s", b"", bytes(50))]), seq)
+    first = store.checkpoint()
+    assert first is not None
+    first.run()
+    store.done(first)
+    live = [seq for seq in range(1, 31) if seq % 3 == 0]
+    store.remove([seq for seq in range(1, 31) if seq % 3], 31)
+    want = [store.load(seq) for seq in live]
+    job = store.checkpoint()
+    assert isinstance(job, CheckpointJob) and job.rewrites
+    assert [store.load(seq) for seq in live] == want
+    job.run()
+    assert all(one.made is not None for one in job.rewrites)
+    for seqs in (live, live[::-1], live):
+        assert [store.load(seq) for seq in seqs] == [want[live.index(seq)] for seq in seqs]
+        assert store.load_many(live) == [tuple(one) for one in want if one is not None]
+    store.failed(job) if fails else store.done(job)
+    assert [store.load(seq) for seq in live] == want
+    assert not store.lost
+    store.check_totals()

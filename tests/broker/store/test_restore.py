@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from jsctl.broker.errors import Damaged, DiskError
 from jsctl.broker.store import record
 from jsctl.broker.store.frame import frame_of
+from jsctl.broker.store.index import StoreIndex
 from jsctl.broker.store.memory_store import MemoryStore
 from jsctl.broker.store.message_store import MessageStore
 from jsctl.broker.store.stream_store import StreamStore
@@ -205,3 +206,22 @@ def test_a_store_in_memory_has_nothing_to_put_back() -> None:
     assert store.restore(1, 9, frames) == 0
     assert store.messages == 6
     store.check_totals()
+
+
+def test_only_segments_concerned_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream may have millions of messages in others."""
+    _, store, twin = damaged(gone, 3)
+    assert isinstance(twin, MessageStore)
+    ((first, last), *_) = store.state().lost
+    store.restore(1, COUNT, frames_of(twin, 1, COUNT))
+    looked, live = list[int](), StoreIndex.live
+
+    def noted(self: StoreIndex, start: int, stop: int, count: int) -> list[int]:
+        found = live(self, start, stop, count)
+        looked.extend(found)
+        return found
+
+    monkeypatch.setattr(StoreIndex, "live", noted)
+    assert store.checkpoint() is not None
+    assert set(range(first, last + 1)) <= set(looked)
+    assert len(looked) < store.messages // 2

@@ -415,3 +415,20 @@ def test_a_server_is_gathered(
     assert main(["audit", "analyze", target]) == 0
     ours = capsys.readouterr().out
     assert "[PASS] [SERVER_001]" in ours
+
+
+def test_a_profile_of_a_server_that_does_not_say_who_it_is(cli: Run, tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "a.zip")
+    where = {"server": "n1", "cluster": "c"}
+    document = {"server": {"name": "n1", "cluster": "c"}, "data": {}}
+    writer.add(document, {**where, "artifact_type": "variables"})
+    tags = {**where, "artifact_type": "profile", "profile_name": "heap"}
+    writer.add_bytes(b"profile", "prof", tags)
+    writer.finish()
+    target = tmp_path / "made"
+    target.mkdir()
+    words = ("server", "request", "profile", "heap", str(target), "--archive")
+    done = cli(*words, str(tmp_path / "a.zip"))
+    assert done.code == 0, done.err
+    (written,) = target.iterdir()
+    assert written.read_bytes() == b"profile"

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from jsctl.spark.pipeline.state import Checkpoint, RunState
+from jsctl.errors import JsctlError
+from jsctl.spark.pipeline.layout import write_json
+from jsctl.spark.pipeline.state import Checkpoint, Registry, RunState
 from tests.spark.pipeline.conftest import Run, write_spec
 from tests.support.waiting import wait_for
 
@@ -59,3 +61,25 @@ def test_a_run_that_ends_while_somebody_looks_has_not_failed(
     assert (found.state, found.rows) == ("finished", 7)
     checkpoint.save(RunState("running"))
     assert checkpoint.state().error == "the process is gone"
+
+
+@pytest.mark.parametrize(
+    ("document", "want"),
+    [
+        ({"state": "finished", "rows": 7, "epoch": 3}, RunState("finished", rows=7)),
+        ({"rows": 7, "host": None}, RunState("unknown", rows=7)),
+        ({"state": "finished", "updated": "now", "lag": True}, RunState("finished")),
+        ({"state": "x", "position": {"S": 5, "T": {}}}, RunState("x", position={"S": 5})),
+    ],
+)
+def test_another_version_says_more_or_less(
+    tmp_path: Path, document: dict[str, object], want: RunState
+) -> None:
+    write_json(tmp_path / "state.json", document)
+    assert Checkpoint(str(tmp_path)).state() == want
+
+
+def test_what_names_no_pipeline_is_told(tmp_path: Path) -> None:
+    write_json(tmp_path / "p.json", {"path": "p.yaml", "checkpoints": ["a"]})
+    with pytest.raises(JsctlError, match="names no pipeline"):
+        Registry(tmp_path).known()

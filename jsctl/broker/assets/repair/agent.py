@@ -121,6 +121,14 @@ class RepairAgent:
         return fresh
 
 
+def without(one: SeqSet, other: SeqSet) -> SeqSet:
+    """What is in one and not in the other."""
+    found = one.copy()
+    for first, last in other.ranges():
+        found.remove_range(first, last)
+    return found
+
+
 def common(one: SeqSet, other: SeqSet) -> SeqSet:
     """What is in both."""
     found = SeqSet()

@@ -14,7 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 
-from jsctl.broker.assets.repair.agent import RepairAgent, common
+from jsctl.broker.assets.repair.agent import RepairAgent, common, without
 from jsctl.broker.assets.repair.own_log import from_own_log
 from jsctl.broker.assets.repair.range_server import RangeServer
 from jsctl.broker.assets.repair.records import clipped, records_of, runs, told_range
@@ -37,14 +37,53 @@ UNSAVED_BYTES_MAX = 16 * 1024 * 1024
 """What was put back and is not durable yet; more is not asked for."""
 EXAMINED_BYTES = 8 * 1024 * 1024
 EXAMINED_STEP_BYTES = 1024 * 1024
+LOST_BYTES = 128
+"""What one that is damaged counts among them, as it is not known what it was."""
 EXAMINE_NS = 10_000_000
 """How soon the next step of reading follows."""
 SAVED_FILES_MAX = 2
 """Segments that are written anew by one checkpoint: what the log has to sync waits for that."""
 ASKING_MAX = 4
 """Replicas that wait for answers at a time."""
+LOOK_AGAIN_NS = 250_000_000
+LOOK_AGAIN_NS_MAX = 60_000_000_000
+"""How soon what the disk did not give is read once more; each time twice as long passes. A disk
+that fails takes its time for that, in which nothing else is done."""
+READ_AGAIN_MAX, FAILURES_MAX = 512, 2
+"""Messages of one such look, and how many of them may fail."""
+PATIENCE_NS = 5_000_000_000
+"""So long what the disk did not give is not lost for good: consumers would go past it."""
 RANGES_TOLD = 8
 """Ranges that a line of the log names."""
+
+
+@dataclass(slots=True)
+class Again:
+    """When what the disk did not give is read once more, and whether that is waited for."""
+
+    next_ns: int = 0
+    pause_ns: int = LOOK_AGAIN_NS
+    until_ns: int = 0
+    """Up to then that is not lost for good; 0: nothing of it is waited for."""
+    given_up: SeqSet = field(default_factory=SeqSet)
+
+    def waited_for(self, unread: SeqSet, now_ns: int) -> SeqSet:
+        """What of it is not lost for good."""
+        fresh = without(unread, self.given_up)
+        if fresh and not self.until_ns:
+            self.until_ns, self.pause_ns = now_ns + PATIENCE_NS, LOOK_AGAIN_NS
+            self.next_ns = min(self.next_ns, now_ns)
+        elif not fresh or now_ns >= self.until_ns:
+            self.given_up, self.until_ns, fresh = unread.copy(), 0, SeqSet()
+        return fresh
+
+    def is_due(self, now_ns: int) -> bool:
+        """Whether it is time to look; the next time is later then."""
+        if now_ns < self.next_ns:
+            return False
+        self.next_ns = now_ns + self.pause_ns
+        self.pause_ns = min(2 * self.pause_ns, LOOK_AGAIN_NS_MAX)
+        return True
 
 
 @dataclass(slots=True)
@@ -68,6 +107,7 @@ class Repair:
     """A sequence, and how many bytes behind it are to be read, as damage seldom comes alone."""
     unread: SeqSet = field(default_factory=SeqSet)
     """What is to be read whole, as a check that came upon damage there went no further."""
+    again: "Again" = field(default_factory=lambda: Again())
 
     @property
     def examining(self) -> bool:
@@ -157,6 +197,8 @@ class Repairs:
     def _look(self) -> None:
         for replica in self._streams.values():
             name = replica.group.name
+            for first, last in replica.store.take_suspects():
+                self.look_at(replica, first, last)
             replica.store.recount()
             if not replica.store.lost and name not in self._repairs:
                 continue
@@ -214,6 +256,7 @@ class Repairs:
         if replica.group.gone:
             return
         self._take_held(repair)
+        self._look_again(repair)
         self._examine(repair)
         self._look_into_log(repair)
         self._judge(repair)
@@ -248,11 +291,24 @@ class Repairs:
     def _judge(self, repair: Repair) -> None:
         replica = repair.replica
         voters = [one for one in replica.group.raft.members.voters if one != self._context.me]
-        fresh = repair.agent.judge(repair.lost, voters)
+        waited_for = repair.again.waited_for(replica.store.unread, self._context.now_ns)
+        fresh = repair.agent.judge(without(repair.lost, waited_for), voters)
         replica.hopeless = repair.agent.hopeless
         if fresh:
             self._tell(replica, DamageNews.LOST, fresh, "lost: no replica has them")
             replica.mended()
+
+    def _look_again(self, repair: Repair) -> None:
+        """Read once more what the disk did not give."""
+        store = repair.replica.store
+        if not store.unread or not repair.again.is_due(self._context.now_ns):
+            return
+        back = store.look_again(READ_AGAIN_MAX, FAILURES_MAX)
+        if back:
+            self._count_back(repair, back)
+            # There may be more, and no reason to wait for it.
+            repair.again.next_ns = self._context.now_ns
+            repair.replica.mended()
 
     def _examine(self, repair: Repair) -> None:
         """Read a little of what lies behind damage that was just found: what is damaged there is
@@ -262,7 +318,8 @@ class Repairs:
         seq, left = (fresh, EXAMINED_BYTES) if fresh else repair.examine
         if left > 0 and seq <= store.last_seq:
             read = store.excerpt(seq, store.last_seq, EXAMINED_STEP_BYTES)
-            repair.examine = read.up_to + 1, left - EXAMINED_STEP_BYTES
+            spent = sum(map(len, read.frames)) + LOST_BYTES * len(read.lost)
+            repair.examine = read.up_to + 1, left - max(spent, 1)
             repair.unread.remove_range(seq, read.up_to)
         elif repair.unread:
             first, last = next(iter(repair.unread.ranges()))
@@ -319,13 +376,16 @@ class Repairs:
         for first, last in lost:
             raws = [found[seq] for seq in seqs[bisect_left(seqs, first) : bisect_right(seqs, last)]]
             count = store.restore(first, last, [record.frame_of_raw(raws)] if raws else [])
-            repair.back += count
-            name = repair.replica.group.name
-            self.repaired[name] = self.repaired.get(name, 0) + count
+            self._count_back(repair, count)
             # What was removed is to be made durable as well.
             repair.unsaved += sum(map(len, raws)) + 1
         if lost:
             repair.replica.mended()
+
+    def _count_back(self, repair: Repair, count: int) -> None:
+        repair.back += count
+        name = repair.replica.group.name
+        self.repaired[name] = self.repaired.get(name, 0) + count
 
     # Durability
 

@@ -1,7 +1,8 @@
 """What there is to be checked on a server, and what is done about damage in it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 
 from jsctl.broker.assets import assigned_files
 from jsctl.broker.assets.assets import Assets
@@ -11,7 +12,7 @@ from jsctl.broker.assets.repair.scrubber import ScrubTarget
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
-from jsctl.broker.errors import DiskFull
+from jsctl.broker.errors import Damaged, DiskError, DiskFull
 from jsctl.broker.ports import Disk
 from jsctl.broker.replication import state_file
 from jsctl.broker.replication.group import RaftGroup
@@ -46,16 +47,24 @@ class ServerTarget:
             return self.context.groups.wal.suspect(check)
         if assigned_files.is_one(check.path):
             return self.assets.written.found(check)
-        disk = self.context.disk
         if check.path.startswith(group_file.META_DIRECTORY):
             meta = self.context.groups.by_name.get(group_file.META_GROUP)
             if meta is not None:
                 rewrite_state(self.context, meta)
         else:
-            # Without room for it, the next pass finds the same again.
-            with suppress(DiskFull):
-                write_anew(disk, check.path)
+            self._write_anew(check.path)
         return True
+
+    def _write_anew(self, path: str) -> None:
+        """Without room for it, or a copy that is sound and can be read in this moment, the next
+        pass finds the same again: this process knows who it is."""
+        try:
+            write = sound_copy(self.context.disk, path)
+        except (Damaged, DiskError):
+            return
+        with suppress(DiskFull):
+            if write is not None:
+                write()
 
 
 def mend_at_start(context: ReplicaContext) -> None:
@@ -65,22 +74,20 @@ def mend_at_start(context: ReplicaContext) -> None:
         check.step(context.disk, SMALL_BYTES_MAX)
         # Without room for it, the next pass finds the same again.
         with suppress(DiskFull):
-            if check.damage and write_anew(context.disk, check.path):
+            if check.damage and (write := sound_copy(context.disk, check.path)) is not None:
+                write()
                 context.log(LogLevel.ERROR, f"Damaged: {check.damage}; it was written anew")
 
 
-def write_anew(disk: Disk, path: str) -> bool:
-    """Have both copies of what a damaged file said, from the sound one; False if there is none.
-    Raises Damaged when both are damaged, DiskError."""
+def sound_copy(disk: Disk, path: str) -> Callable[[], None] | None:
+    """What writes both copies of what a damaged file said, from the sound one; None if there is
+    none. Raises Damaged when both are damaged, and DiskError; the writing DiskError."""
     if path.startswith(group_file.DIRECTORY):
         founding = group_file.read_founding(disk)
-        if founding is not None:
-            group_file.write_founding(disk, founding)
-        return founding is not None
+        write = partial(group_file.write_founding, disk)
+        return None if founding is None else partial(write, founding)
     known = identity.read(disk)
-    if known is not None:
-        identity.write(disk, known)
-    return known is not None
+    return None if known is None else partial(identity.write, disk, known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,7 +198,7 @@ class Scrubber:
         def work() -> None:
             check.step(disk, portion)
 
-        self._context.groups.side_jobs.run(work, lambda: self._stepped(check, before))
+        self._context.groups.side_jobs.read(work, lambda: self._stepped(check, before))
 
     def _stepped(self, check: FileCheck, before: int) -> None:
         now_ns, target = self._context.now_ns, self._target

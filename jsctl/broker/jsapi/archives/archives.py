@@ -38,7 +38,8 @@ else:
     snapshot = lazy.module("jsctl.broker.jsapi.archives.snapshot")
 
 SNAPSHOTS_MAX = 32
-"""Under way on a server at a time; more are refused."""
+SNAPSHOTS_OF_ACCOUNT_MAX = 24
+"""Under way on a server at a time, and of one account; more are refused."""
 
 
 @dataclass(slots=True)
@@ -103,7 +104,8 @@ class Archives:
         if not isinstance(replica, StreamReplica) or replica.leading is None:
             self._refuse(request, api_error("JSClusterNotAvailErr"))
             return
-        if len(self._snapshots) >= SNAPSHOTS_MAX:
+        others = [one for one in self._snapshots if one.request.account == request.account]
+        if len(self._snapshots) >= SNAPSHOTS_MAX or len(others) >= SNAPSHOTS_OF_ACCOUNT_MAX:
             why = "too many snapshots are under way on this server"
             self._refuse(request, api_error("JSStreamSnapshotErrF", err=why))
             return

@@ -130,8 +130,8 @@ class Restore:
                 self.build.feed(chunk)
                 self._begin_job(self.build.work, self._worked)
             else:
+                # Whoever waits for the end looks whether somebody listens here.
                 self.stage = RestoreStage.FINISHING
-                self._listening.end()
                 self._begin_job(self.build.finish, self._finished)
         elif self.context.now_ns >= self._heard_ns + STALL_NS:
             self.reply = b""
@@ -253,6 +253,7 @@ class Restore:
     def over(self) -> None:
         """It is done."""
         self.stage = RestoreStage.OVER
+        self._listening.end()
 
     @property
     def final_assignment(self) -> StreamAssignment:

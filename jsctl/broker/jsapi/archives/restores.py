@@ -49,7 +49,8 @@ from jsctl.broker.turn import LogLevel
 from jsctl.dataclass import dataclass, replace
 
 RESTORES_MAX = 32
-"""Under way on a server at a time; more are refused."""
+RESTORES_OF_ACCOUNT_MAX = 24
+"""Under way on a server at a time, and of one account; more are refused."""
 INSTALL_REPEAT_NS = 3_000_000_000
 SPREAD_NS = 1800_000_000_000
 """So long the answer waits for replicas that get the content, at most."""
@@ -102,7 +103,8 @@ class Restores:
         return True
 
     def _receive(self, request: ApiRequest, made: StreamAssignment) -> None:
-        if len(self.open) >= RESTORES_MAX:
+        others = [one for one in self.open.values() if one.assignment.account == made.account]
+        if len(self.open) >= RESTORES_MAX or len(others) >= RESTORES_OF_ACCOUNT_MAX:
             why = "too many restores are under way on this server"
             self._refuse(request, api_error("JSStreamRestoreErrF", err=why))
             return
@@ -116,7 +118,9 @@ class Restores:
         self.engine.context.log(LogLevel.INFO, f"Starting restore for stream '{restore.name}'")
         self._tell(ArchiveEvent.RESTORE_CREATE, restore)
         target = restore.deliver_subject.decode()
-        body = StreamRestoreResponse(head=head("stream_restore"), deliver_subject=target)
+        body = StreamRestoreResponse(
+            head=head("stream_restore"), deliver_subject=target, jsctl_whole=True
+        )
         self.answer(request, dumps(body))
 
     def _refuse(self, request: ApiRequest, error: ApiError) -> None:

@@ -237,7 +237,7 @@ class Snapshot:
             self._read_all()
             return
         self._reading = PortionReading(self._portion, not self._checking)
-        self.context.groups.side_jobs.run(self._reading.run, self._read)
+        self.context.groups.side_jobs.read(self._reading.run, self._read)
 
     def _read(self) -> None:
         """The disk thread is done with a portion."""

@@ -11,10 +11,8 @@ from dataclasses import field
 
 from jsctl.broker.errors import DiskError
 from jsctl.broker.ports import Disk, File
-from jsctl.broker.store import record
 from jsctl.broker.store.frame import Frame
 from jsctl.broker.store.index import Facts, StoreIndex
-from jsctl.broker.store.record import FRAME_HEADER_BYTES, Columns
 from jsctl.broker.store.segments.catalogue import (
     Catalogue,
     CatalogueWrite,
@@ -25,6 +23,7 @@ from jsctl.broker.store.segments.catalogue import (
 from jsctl.broker.store.segments.late_file import LateFile
 from jsctl.broker.store.segments.open_files import OpenFiles, waits_for_room
 from jsctl.broker.store.segments.patient_file import PatientFile
+from jsctl.broker.store.segments.salvage import columns_of, readable
 from jsctl.broker.store.segments.segment import (
     FRAME,
     RECORDS,
@@ -34,7 +33,6 @@ from jsctl.broker.store.segments.segment import (
     RecordColumns,
     Segment,
     Table,
-    UnsoundBytes,
     home_of,
     seal_offset,
     segment_name,
@@ -45,8 +43,6 @@ from jsctl.dataclass import dataclass
 SEGMENT_BYTES = 8 << 20
 _OPEN_FILES_MAX = 32
 _COPIED_BYTES = 1 << 20
-_READ_STEP = 4096
-"""How much of a file is given up where it cannot be read."""
 _TABLES_MAX = 64
 """Between two checkpoints; those that nobody asked for meanwhile are let go of."""
 
@@ -91,6 +87,8 @@ class SegmentFiles:
         self._late: LateFile | None = None
         """The first segment's, until something is written behind its bounds."""
         self._open: list[Segment] = []
+        self._pinned: set[int] = set()
+        """Numbers of those whose files stay open."""
         self._tables: list[Segment] = []
         """Closed ones whose table is in memory."""
         self._asked: set[int] = set()
@@ -348,7 +346,7 @@ class SegmentFiles:
             if len(self._open) > _OPEN_FILES_MAX:
                 kept = segment, self.segments[-1]
                 others = (one for one in self._open if one not in kept)
-                old = next((one for one in others if not waits_for_room(one)), None)
+                old = next((one for one in others if not self.is_needed(one)), None)
                 if old is not None:
                     self.close_file(old)
         return segment.file
@@ -358,6 +356,18 @@ class SegmentFiles:
         self.options.open_files.opened(segment, self)
         if self.disk.is_crowded(len(self.options.open_files)):
             self.options.open_files.relieve(segment)
+
+    def pin(self, numbers: set[int]) -> None:
+        """Keep the files of these open until other ones are, or none: what is written anew has
+        another file in its place before it is known here, with records at other places."""
+        self._pinned = numbers
+        for segment in [one for one in self.segments if one.number in numbers]:
+            with suppress(DiskError):  # which is found when somebody reads
+                self.file(segment)
+
+    def is_needed(self, segment: Segment) -> bool:
+        """Whether a file that is open has to stay so."""
+        return segment.number in self._pinned or waits_for_room(segment)
 
     def close_file(self, segment: Segment) -> None:
         """Close a segment's file until it is needed."""
@@ -376,12 +386,23 @@ class SegmentFiles:
     def rest(self) -> None:
         """A checkpoint is made: let go of tables that nobody has asked for since the last one."""
         for segment in self._tables:
-            asked = segment.number in self._asked or segment.damaged
-            if not asked or segment.number in self._partial:
+            if segment.number not in self._asked and not segment.damaged:
+                segment.table = None
+        self._asked.clear()
+        self.forget_partial()
+
+    def forget_partial(self) -> None:
+        """Let go of what was made while the disk did not read all: it may have come to itself."""
+        for segment in self._tables:
+            if self.is_partial(segment):
                 segment.table = None
         self._tables = [one for one in self._tables if one.table is not None]
-        self._asked.clear()
         self._partial.clear()
+        self._catalogued = (None, {})
+
+    def is_partial(self, segment: Segment) -> bool:
+        """Whether a segment's table was made while the disk did not read all of it."""
+        return segment.number in self._partial
 
     def place(self, segment: Segment, seq: int) -> tuple[int, int] | None:
         """Where a single record of a closed segment may lie, without its table: see
@@ -465,31 +486,3 @@ def _with_damaged(table: Table, facts: dict[int, Facts]) -> Table:
             place = table.offsets[at], table.lengths[at], table.crcs[at], table.sizes[at]
             made.put(seq, *place)
     return made
-
-
-def readable(file: File, size: int) -> bytes:
-    """So many bytes of a file that cannot be read everywhere, or is shorter; other places are
-    filled with what never checks."""
-    parts: list[bytes] = []
-    for start in range(0, size, _READ_STEP):
-        length = min(_READ_STEP, size - start)
-        try:
-            part = file.read(start, length)
-        except DiskError:
-            part = b""
-        parts.append(part.ljust(length, b"\xff"))
-    return b"".join(parts)
-
-
-def columns_of(data: bytes, one: Envelope | UnsoundBytes) -> list[tuple[Columns, int]]:
-    """The sound records that a walk met, as columns with the offset behind each."""
-    if isinstance(one, Envelope):
-        if one.kind != FRAME:
-            return []
-        return [(record.read_columns(data, one.start + FRAME_HEADER_BYTES, one.end), one.end)]
-    if one.frame is None:
-        return []
-    _, first, last, _ = record.peek(data, one.start)
-    starts = record.salvage(data, one.start + FRAME_HEADER_BYTES, one.end, first, last)
-    ends = [at + record.raw_length(data, at) for at in starts]
-    return [(record.read_columns(data, a, b), b) for a, b in zip(starts, ends, strict=True)]

@@ -20,6 +20,9 @@ LOOKED_AT = 64
 class Closer(Protocol):
     """A store's segments."""
 
+    def is_needed(self, segment: Segment) -> bool:
+        """Whether its file has to stay open."""
+
     def close_file(self, segment: Segment) -> None:
         """Close a file until it is needed."""
 
@@ -47,7 +50,7 @@ class OpenFiles:
         for one in list(islice(self._closers, LOOKED_AT)):
             if count == CLOSED_AT_ONCE:
                 return
-            if one is needed or waits_for_room(one):
+            if one is needed or self._closers[one].is_needed(one):
                 self._closers[one] = self._closers.pop(one)
             else:
                 self._closers[one].close_file(one)

@@ -13,7 +13,7 @@ from jsctl.broker.ports import Disk
 from jsctl.broker.store import record
 from jsctl.broker.store.record import FRAME_HEADER_BYTES
 from jsctl.broker.store.segments.catalogue import CatalogueWrite, catalogue_name, read_catalogue
-from jsctl.broker.store.segments.files import columns_of, readable
+from jsctl.broker.store.segments.salvage import columns_of, readable
 from jsctl.broker.store.segments.segment import (
     FRAME,
     REMOVE,

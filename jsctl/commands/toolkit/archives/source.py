@@ -101,7 +101,8 @@ class ArchiveSystem:
         for document in self._reader.each(artifact_type="variables"):
             server = _part(document, "server")
             cluster = str(server.get("cluster") or UNCLUSTERED)
-            yield {"server": str(server.get("name")), "cluster": cluster, "id": str(server["id"])}
+            name, number = str(server.get("name")), str(server.get("id", ""))
+            yield {"server": name, "cluster": cluster, "id": number}
 
     def _documents(self, kind: str, options: Mapping[str, object]) -> Iterator[Document]:
         account = options.get("account")

@@ -117,6 +117,21 @@ def test_damage_waits_for_room(scene: ClusterPlay, what: str) -> None:
     assert disk.content(path) == before
 
 
+@pytest.mark.parametrize("what", ["founding/", "identity."])
+def test_a_disk_that_cannot_read_ends_nothing(scene: ClusterPlay, what: str) -> None:
+    victim = follower(scene)
+    disk = victim.disk
+    disk.unreadable += [(one, 0, 1 << 20) for one in disk.paths() if one.startswith(what)]
+    known = len(findings(victim))
+    passes(scene, 2)
+    assert len(findings(victim)) > known
+    disk.unreadable.clear()
+    scene.run(1)
+    known = len(findings(victim))
+    passes(scene, 2)
+    assert victim.running and len(findings(victim)) == known
+
+
 def test_it_stands_a_restart_afterwards(scene: ClusterPlay) -> None:
     victim = follower(scene)
     for what in (".seg", ".cat"):
