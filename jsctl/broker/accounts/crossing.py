@@ -5,7 +5,7 @@ account is told of who asks, and where the reply goes. Stream imports are no suc
 listens through one listens in the exporting account itself, see `Shadow`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import NamedTuple
 
 from jsctl.broker.interest.links import is_request
@@ -20,6 +20,17 @@ CROSSINGS_MAX = 8
 """Accounts that one message may be led through by chained imports."""
 
 LeadBack = Callable[[Namespace, AccountImport, bytes, bytes], bytes]
+
+
+class _Everybody(Container[bytes]):
+    """All queue groups, for a message whose sender knew none of those that it comes to: it was
+    mapped, or led into another account."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+EVERYBODY = _Everybody()
 
 
 class Way(NamedTuple):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Sequence
 from functools import partial
 
 from jsctl.broker.accel.contract import Outputs, drawn, next_lot
-from jsctl.broker.accounts.crossing import Crossings, LeadBack
+from jsctl.broker.accounts.crossing import EVERYBODY, Crossings, LeadBack
 from jsctl.broker.interest.kinds import BROKER, CAPTURED, EACH, ROUTE, SHADOW
 from jsctl.broker.interest.links import GatewayLink
 from jsctl.broker.interest.outbound import Origin, Outbound, kind_of
@@ -234,7 +234,7 @@ class Deliverer:
             if way.plan.empty:
                 continue
             back, told = self.crossings.enter(way, account, subject, reply, headers)
-            rest = (way.subject, back, told, payload, way.shows(subject, shown))
+            rest = (way.subject, back, told, payload, way.shows(subject, shown), EVERYBODY)
             try:
                 reached |= self.one(way.origin, way.bridge.account, way.plan, *rest)
             finally:

@@ -12,6 +12,7 @@ from collections.abc import Container, Iterable, Iterator
 from enum import Enum, auto
 
 from jsctl.broker.accounts.accounts import Account
+from jsctl.broker.accounts.crossing import EVERYBODY
 from jsctl.broker.interest.kinds import CAPTURED, EACH, HUB, LEAF, Served
 from jsctl.broker.interest.links import BROKERS, GATEWAY_REPLY, ReplyWay
 from jsctl.broker.interest.targets import Key, LeafLink, Namespace, Subscription, leaf_of
@@ -26,16 +27,6 @@ LOOP_PREFIX = b"$LDS."
 LOOP_NAME_LENGTH = 22
 UNCHECKED = (LOOP_PREFIX, GATEWAY_REPLY, b"$GR.")
 """Interest of the servers' own, which no permission is asked for."""
-
-
-class _Everybody(Container[bytes]):
-    """All queue groups, for a message that was mapped: who sent it knew none of them."""
-
-    def __contains__(self, name: object) -> bool:
-        return True
-
-
-EVERYBODY = _Everybody()
 
 
 class Offence(Enum):

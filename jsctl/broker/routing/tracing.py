@@ -7,7 +7,7 @@ note, and what not to deliver. Messages that are not traced never come here.
 from collections.abc import Container, Sequence
 
 from jsctl.broker.accounts.accounts import Account
-from jsctl.broker.accounts.crossing import Way
+from jsctl.broker.accounts.crossing import EVERYBODY, Way
 from jsctl.broker.interest.kinds import ROUTE, PeerKind, Served
 from jsctl.broker.interest.links import GatewayLink
 from jsctl.broker.interest.outbound import Origin, Outbound, kind_of
@@ -204,9 +204,9 @@ class Tracing:
             rest = (step.origin, bridge.account, step.plan, step.subject, back)
             if bridge.allow_trace:
                 headers = self._led_back(trace, account, bridge, subject, headers)
-                return self.one(trace, *rest, headers, way.payload, shown)
+                return self.one(trace, *rest, headers, way.payload, shown, EVERYBODY)
             headers = block.set_value(headers, DEST, DISABLED)
-            return delivery.one(*rest, headers, way.payload, shown)
+            return delivery.one(*rest, headers, way.payload, shown, EVERYBODY)
         finally:
             delivery.crossings.leave()
 

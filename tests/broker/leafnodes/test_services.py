@@ -1,0 +1,60 @@
+"""Requests of leaf nodes to services that the hub's accounts take from each other."""
+
+import json
+
+import pytest
+
+from jsctl.broker.leafnode_options import LeafNodeOptions
+from jsctl.broker.options import AccountOptions, ExportOptions, ImportOptions
+from jsctl.broker.turn import Accepted, ConnKind
+from tests.support.cluster_play import ClusterPlay, ServerPlay
+from tests.support.node_play import PlayClient, user
+
+ACCOUNTS = (
+    AccountOptions("A", (user("a"),), imports=(ImportOptions("B", "do.*", service=True),)),
+    AccountOptions("B", (user("b"),), exports=(ExportOptions("do.*", service=True),)),
+    AccountOptions("$SYS", (user("sys"),)),
+)
+HEADERS = [b"", b"NATS/1.0\r\nNats-Trace-Dest: traces\r\n\r\n"]
+
+
+@pytest.fixture
+def cluster() -> ClusterPlay:
+    """Three servers where leaf nodes may connect."""
+    return ClusterPlay(accounts=ACCOUNTS, leafnodes=LeafNodeOptions(port=7422))
+
+
+class LeafPlay(PlayClient):
+    """A leaf node; its messages are not worded as those of clients."""
+
+    def take(self, data: bytes) -> None:
+        """What the hub sent."""
+        self.lines += data.split(b"\r\n")
+
+
+def leaf(server: ServerPlay, name: str) -> LeafPlay:
+    """A server's leaf node, in the account of a user."""
+    conn = server.new_conn()
+    found = LeafPlay(server, conn)
+    server.clients[conn] = found
+    server.turn(accepted=[Accepted(conn, ConnKind.LEAF, "127.0.0.1", 40000 + conn)])
+    said = {"user": name, "pass": name, "name": "l", "cluster": "l", "headers": True}
+    found.send(b"CONNECT %s\r\n" % json.dumps(said).encode())
+    return found
+
+
+def ask(asking: LeafPlay, headers: bytes) -> None:
+    """Over a leaf node's connection."""
+    size = len(headers)
+    head = b"HMSG do.x back %d %d\r\n" % (size, size + 2) if size else b"LMSG do.x back 2\r\n"
+    asking.send(head + headers + b"hi\r\n")
+
+
+@pytest.mark.parametrize("headers", HEADERS, ids=["plain", "traced"])
+@pytest.mark.parametrize("place", ["n1", "n2"])
+def test_a_queue_group_is_asked(cluster: ClusterPlay, place: str, headers: bytes) -> None:
+    """The leaf node knows nothing of the groups of that account."""
+    member = cluster[place].connect("b")
+    member.send(b"SUB do.* many 1\r\n")
+    ask(leaf(cluster["n1"], "a"), headers)
+    assert [(subject, body) for subject, _, body in member.messages] == [("do.x", b"hi")]
