@@ -21,7 +21,7 @@ def is_for(sub: Subscription, origin: Origin, kind: PeerKind, subject: bytes) ->
         assert isinstance(target, LeafLink)
         return bool(seen) and concerns(target, origin, kind, seen)
     assert isinstance(target, RouteLink | LeafLink | GatewayLink)
-    cluster = b"" if origin is None else origin.cluster
+    cluster = b"" if origin is None else origin.cluster_in(sub.account)
     return not (cluster and cluster == sub.origin) and concerns(target, origin, kind, subject)
 
 

@@ -460,7 +460,7 @@ class Deliverer:
         if isinstance(link, LeafLink):
             if link.tracks_replies and reply and link.guard is not None:
                 link.guard.note_reply(reply, self.now_ns)
-        elif origin is not None and origin.cluster and isinstance(link, RouteLink):
+        elif origin is not None and isinstance(link, RouteLink) and origin.cluster_in(account):
             # Told in any case how long the headers are, and the other server keeps it from leaf
             # nodes of that cluster.
             prefix, verb = origin.cluster + b" " + prefix, FROM_LEAF

@@ -58,3 +58,17 @@ def test_a_queue_group_is_asked(cluster: ClusterPlay, place: str, headers: bytes
     member.send(b"SUB do.* many 1\r\n")
     ask(leaf(cluster["n1"], "a"), headers)
     assert [(subject, body) for subject, _, body in member.messages] == [("do.x", b"hi")]
+
+
+@pytest.mark.parametrize("group", [b"", b" many 1"], ids=["each", "group"])
+@pytest.mark.parametrize("place", ["n1", "n2"])
+def test_the_same_leaf_node_answers(cluster: ClusterPlay, place: str, group: bytes) -> None:
+    """It has a connection in both accounts."""
+    asking, answering = leaf(cluster["n1"], "a"), leaf(cluster[place], "b")
+    answering.send(b"LS+ do.*%s\r\n" % group)
+    asking.send(b"LS+ back\r\n")
+    ask(asking, b"")
+    (line,) = [line for line in answering.lines if line.startswith(b"HMSG do.x ")]
+    reply = next(word for word in line.split() if word.startswith(b"_R_."))
+    answering.send(b"LMSG %s 6\r\nanswer\r\n" % reply)
+    assert asking.lines[-3:] == [b"LMSG back 6", b"answer", b""]
