@@ -8,6 +8,7 @@ listens through one listens in the exporting account itself, see `Shadow`.
 from collections.abc import Callable, Container, Iterator, Sequence
 from typing import NamedTuple
 
+from jsctl.broker.accounts.accounts import Account, Jitter
 from jsctl.broker.interest.links import is_request
 from jsctl.broker.interest.outbound import Origin, kind_of
 from jsctl.broker.interest.targets import (
@@ -56,8 +57,12 @@ class Crossings:
     `clusters` the other clusters, the nearest first."""
 
     def __init__(
-        self, lead_back: LeadBack, clusters: Callable[[], Sequence[str]] = lambda: ()
+        self,
+        jitter: Jitter,
+        lead_back: LeadBack,
+        clusters: Callable[[], Sequence[str]] = lambda: (),
     ) -> None:
+        self._jitter = jitter
         self.lead_back = lead_back
         self._clusters = clusters
         self._taken: list[AccountImport] = []
@@ -74,13 +79,20 @@ class Crossings:
             return
         crosses = kind_of(origin).crosses
         for bridge in plan.bridges:
-            if not crosses and not bridge.response:
+            if (not crosses and not bridge.response) or bridge in self._taken:
                 continue
-            mapped = bridge.map_subject(subject)
+            mapped = self._mapped(bridge, subject)
             # Who asked chose where answers go, and may not be allowed what is asked there.
             if mapped and not (bridge.response and is_request(mapped)):
                 other = bridge.account.sublist.match(mapped)
                 yield Way(bridge, origin if crosses else None, mapped, other)
+
+    def _mapped(self, bridge: AccountImport, subject: bytes) -> bytes:
+        """The subject on the other side: mappings of that account hold for what is led there."""
+        mapped, account = bridge.map_subject(subject), bridge.account
+        if mapped and isinstance(account, Account) and account.mappings:
+            return account.map_subject(mapped, self._jitter)
+        return mapped
 
     def enter(
         self,

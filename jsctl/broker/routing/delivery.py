@@ -53,7 +53,7 @@ class Deliverer:
         """State of the draws of members of queue groups, shared with the lane's loop; 0 until
         somebody draws."""
         self._expire = expire
-        self.crossings = Crossings(lead_back)
+        self.crossings = Crossings(jitter, lead_back)
         self.now_ns = 0
         self.touched: list[Outbound] = []
         self.dirty: list[Sink] = []
