@@ -165,7 +165,8 @@ class LeafRouting:
         finds_loops = sub.subject.startswith(LOOP_PREFIX)
         if other is link or (other is not None and link.isolated):
             return False
-        if sub.origin and sub.origin == link.cluster:
+        led = other is not None and other.account is not link.account and link.kind is LEAF
+        if sub.origin and sub.origin == link.cluster and not led:
             return False
         if link.kind is HUB and not finds_loops:
             near = target.served in (EACH, CAPTURED, Served.CROSSING, Served.SHADOW)

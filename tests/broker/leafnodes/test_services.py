@@ -1,4 +1,4 @@
-"""Requests of leaf nodes to services that the hub's accounts take from each other."""
+"""Leaf nodes, and what the hub's accounts take from each other."""
 
 import json
 
@@ -11,8 +11,16 @@ from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.node_play import PlayClient, user
 
 ACCOUNTS = (
-    AccountOptions("A", (user("a"),), imports=(ImportOptions("B", "do.*", service=True),)),
-    AccountOptions("B", (user("b"),), exports=(ExportOptions("do.*", service=True),)),
+    AccountOptions(
+        "A",
+        (user("a"),),
+        imports=(ImportOptions("B", "do.*", service=True), ImportOptions("B", "news.>", to="n.>")),
+    ),
+    AccountOptions(
+        "B",
+        (user("b"),),
+        exports=(ExportOptions("do.*", service=True), ExportOptions("news.>")),
+    ),
     AccountOptions("$SYS", (user("sys"),)),
 )
 HEADERS = [b"", b"NATS/1.0\r\nNats-Trace-Dest: traces\r\n\r\n"]
@@ -72,3 +80,14 @@ def test_the_same_leaf_node_answers(cluster: ClusterPlay, place: str, group: byt
     reply = next(word for word in line.split() if word.startswith(b"_R_."))
     answering.send(b"LMSG %s 6\r\nanswer\r\n" % reply)
     assert asking.lines[-3:] == [b"LMSG back 6", b"answer", b""]
+
+
+def test_the_same_leaf_node_hears_a_stream(cluster: ClusterPlay) -> None:
+    """The hub tells it that the one account listens to what the other one says."""
+    listening, saying = leaf(cluster["n1"], "a"), leaf(cluster["n1"], "b")
+    listening.send(b"LS+ n.x\r\n")
+    assert b"LS+ news.x" in saying.lines
+    saying.send(b"LMSG news.x 2\r\nhi\r\n")
+    assert listening.lines[-3:] == [b"LMSG n.x 2", b"hi", b""]
+    listening.send(b"LS- n.x\r\n")
+    assert saying.lines[-2:] == [b"LS- news.x", b""]
