@@ -163,7 +163,9 @@ class LeafRouting:
             return False
         other = leaf_of(sub)
         finds_loops = sub.subject.startswith(LOOP_PREFIX)
-        if other is link or (other is not None and link.isolated):
+        # Leaf nodes may hang on other servers of the cluster.
+        of_leaf = other is not None or (sub.origin and not finds_loops)
+        if other is link or (of_leaf and link.isolated):
             return False
         led = other is not None and other.account is not link.account and link.kind is LEAF
         if sub.origin and sub.origin == link.cluster and not led:
