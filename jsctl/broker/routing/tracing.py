@@ -148,7 +148,7 @@ class Tracing:
                 return Begun(block.set_value(headers, DEST, DISABLED))
         else:
             return Begun(headers)
-        if ORIGIN in header:
+        if ORIGIN in header or (wanted is not None and not self._may_have_told(origin, dest)):
             return Begun(block.set_value(headers, DEST, DISABLED), skip=only)
         if not is_valid_literal(dest):
             return Begun(headers, skip=only)
@@ -160,6 +160,11 @@ class Tracing:
         trace = Trace(account, dest, only, hop, header, size, now_ns)
         _ingress(trace, origin, account, subject)
         return Begun(headers, trace)
+
+    def _may_have_told(self, origin: Outbound, dest: bytes) -> bool:
+        """Whether a leaf node or hub may have events published where its message says."""
+        guard = origin.guard if isinstance(origin, LeafLink) else None
+        return guard is None or guard.may_take(dest, self._delivery.now_ns)
 
     def _drawn(self, account: Account) -> bool:
         percent = account.options.trace_sampling
