@@ -28,7 +28,7 @@ from jsctl.broker.interest.targets import (
 from jsctl.broker.pieces import Piece, total
 from jsctl.broker.protocol import writer
 from jsctl.broker.protocol.deliveries import Item, Together
-from jsctl.broker.routing.concerned import concerns, distance, is_for
+from jsctl.broker.routing.concerned import concerns, distance, elsewhere, is_for
 from jsctl.broker.routing.shown import captured_as, telling
 from jsctl.broker.turn import Jitter
 
@@ -264,7 +264,8 @@ class Deliverer:
         for group in plan.groups:
             if not kind.draws and group.name not in queues:
                 continue
-            link = self._to_group(group, origin, subject, shown, reply, headers, payload)
+            rest = (subject, shown, reply, headers, payload)
+            link = self._to_group(group, origin, *rest) or elsewhere(group, plan, kind, self.draw)
             if link is True:
                 reached = True
             elif link:

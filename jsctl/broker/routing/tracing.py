@@ -26,7 +26,7 @@ from jsctl.broker.interest.targets import (
 )
 from jsctl.broker.protocol import headers as block
 from jsctl.broker.protocol.ops import Routed
-from jsctl.broker.routing.concerned import concerns
+from jsctl.broker.routing.concerned import concerns, elsewhere
 from jsctl.broker.routing.delivery import Deliverer
 from jsctl.broker.routing.shown import captured_as
 from jsctl.broker.routing.trace import (
@@ -289,7 +289,8 @@ class _Way:
         for group in plan.groups:
             if not kind.draws and group.name not in queues:
                 continue
-            link = self._group(group, kind, shown)
+            served = self._group(group, kind, shown)
+            link = served or elsewhere(group, plan, kind, self._delivery.draw)
             if link is True:
                 reached = True
             elif link:
