@@ -6,6 +6,7 @@ listens through one listens in the exporting account itself, see `Shadow`.
 """
 
 from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from jsctl.broker.accounts.accounts import Account, Jitter
@@ -67,11 +68,22 @@ class Crossings:
         self._clusters = clusters
         self._taken: list[AccountImport] = []
         """The ways that lead the message in hand, the last one last."""
+        self.asking = True
+        """Whether it may be a request to JetStream where it is led; no answer is."""
 
     @property
     def inside(self) -> bool:
         """Whether the message in hand came into its account this way: streams do not export it."""
         return bool(self._taken)
+
+    @contextmanager
+    def answers(self) -> Iterator[None]:
+        """What is published meanwhile is an answer, or a delivery."""
+        self.asking = False
+        try:
+            yield
+        finally:
+            self.asking = True
 
     def ways(self, origin: Origin, plan: SublistResult, subject: bytes) -> Iterator[Way]:
         """Where a message goes on. Requests of a kind that does not cross here have crossed."""
@@ -82,10 +94,13 @@ class Crossings:
             if (not crosses and not bridge.response) or bridge in self._taken:
                 continue
             mapped = self._mapped(bridge, subject)
-            # Who asked chose where answers go, and may not be allowed what is asked there.
-            if mapped and not (bridge.response and is_request(mapped)):
+            if mapped and not (is_request(mapped) and self._is_answer(bridge)):
                 other = bridge.account.sublist.match(mapped)
                 yield Way(bridge, origin if crosses else None, mapped, other)
+
+    def _is_answer(self, bridge: AccountImport) -> bool:
+        """Whether who asked chose where it goes, and may not be allowed what is asked there."""
+        return not self.asking or bridge.response or any(one.response for one in self._taken)
 
     def _mapped(self, bridge: AccountImport, subject: bytes) -> bytes:
         """The subject on the other side: mappings of that account hold for what is led there."""
