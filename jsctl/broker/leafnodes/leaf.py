@@ -70,6 +70,8 @@ class Leaf:
     """What the hub lets this server subscribe and publish."""
     held: list[bytes] = field(default_factory=list)
     """What came while the password was being checked."""
+    rest: bytes = b""
+    """What came and is for the next turn; meanwhile no more is read."""
     last_in_ns: int = 0
     own: Compression = Compression()
     """What this side wants, by its configuration."""
@@ -131,6 +133,11 @@ class Leaf:
     def level(self) -> str:
         """How what is sent has to be compressed now; empty: not at all."""
         return self.agreed if self.agreed in LEVELS else ""
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether something that came has still to be carried out."""
+        return bool(self.rest) or (self.unpacking is not None and self.unpacking.waiting)
 
     def guard(self) -> LeafGuard | None:
         """What may cross, by the permissions and by what JetStream keeps apart."""
