@@ -236,23 +236,24 @@ class LeafRouting:
         guard = link.guard
         if guard is not None and not guard.may_take(op.subject, router.now_ns):
             return link.kind is HUB
+        said = op.subject
         queues: Container[bytes] = op.queues
         if account.mappings and not op.subject.startswith(GATEWAY_REPLY):
             subject = account.map_subject(op.subject, router.jitter)
             if subject != op.subject:
                 queues = queues or EVERYBODY
                 op = op._replace(subject=subject)
-        plan = account.sublist.match(op.subject) if op.subject else None
-        if plan is None or plan.empty or op.subject.startswith(BROKERS):
+        if not op.subject or op.subject.startswith(BROKERS):
             return True
+        plan = account.sublist.match(op.subject)
         # Only servers of a cluster tell each other that they answer a request.
         reply, shown = split_reply(op.reply) if op.reply != ANSWER else (b"", b"")
         shown = shown or op.subject
         if op.headers is not None and router.tracing.concerns(account, op.headers):
-            router.tracing.routed(link, account, plan, op, reply, shown, queues)
-            return True
-        rest = (op.subject, reply, op.headers, op.payload, shown, queues)
-        router.delivery.one(link, account, plan, *rest)
+            router.tracing.routed(link, account, plan, op, reply, shown, queues, said)
+        elif not plan.empty:
+            rest = (op.subject, reply, op.headers, op.payload, shown, queues)
+            router.delivery.one(link, account, plan, *rest)
         return True
 
     @staticmethod

@@ -106,12 +106,16 @@ class Tracing:
         reply: bytes,
         shown: bytes,
         queues: Container[bytes],
+        said: bytes = b"",
     ) -> None:
-        """The same from another server."""
+        """The same from another server; `said` is its subject before it was mapped."""
         assert op.headers is not None
-        begun = self.begin(link, account, op.subject, op.headers, op.payload)
+        said = said or op.subject
+        begun = self.begin(link, account, said, op.headers, op.payload)
         if begun.skip:
             return
+        if begun.trace is not None and said != op.subject:
+            begun.trace.note("sm", to=op.subject.decode(errors="replace"))
         reply, shown = self._delivery.heard(link, account, reply, shown)
         rest = (account, plan, op.subject, reply, begun.headers, op.payload, shown, queues)
         if begun.trace is None:
@@ -238,6 +242,7 @@ class _Way:
 
     __slots__ = (
         "_delivery",
+        "_leafs",
         "account",
         "headers",
         "origin",
@@ -259,6 +264,8 @@ class _Way:
         payload: bytes,
     ) -> None:
         self._delivery = delivery
+        self._leafs: set[tuple[LeafLink, bytes]] = set()
+        """What has been told of leaf nodes that stream imports lead to: each gets it once."""
         self.trace = trace
         self.origin = origin
         self.account = account
@@ -347,6 +354,8 @@ class _Way:
         sub, way, delivery = shadow.sub, shadow.way, self._delivery
         if delivery.crossings.inside:
             return False
+        if way.allow_trace and isinstance(sub.target, LeafLink):
+            return self._leaf(shadow, sub.target, shown, queues)
         to = way.seen(self.subject, self.subject).decode(errors="replace")
         self.trace.note("se", acc=sub.account.name, to=to)
         if not way.allow_trace:
@@ -355,10 +364,22 @@ class _Way:
         target, seen = sub.target, way.seen(self.subject, shown)
         if target.served is Served.CAPTURED:
             return self._sink(target, way.seen(self.subject, self.subject), seen)
-        if isinstance(target, LeafLink):
-            message = (self.subject, shown, self.reply, self.headers, self.payload)
-            return delivery.to_shadow(shadow, self.origin, *message, queues)
         return target.served is Served.EACH and self._client(sub, target, seen, outer.subject)
+
+    def _leaf(self, shadow: Shadow, link: LeafLink, shown: bytes, queues: Sequence[bytes]) -> bool:
+        trace, there = self.trace, shadow.way.seen(self.subject, self.subject)
+        if not there or not concerns(link, self.origin, kind_of(self.origin), there):
+            return False
+        silent = trace.only and not link.traces
+        headers = self.headers
+        if (link, there) not in self._leafs:
+            self._leafs.add((link, there))
+            hop, account = trace.next_hop(), shadow.sub.account.name
+            headers = block.set_value(headers, HOP, hop.encode())
+            error = ONLY_NO_SUPPORT if silent else "" if link.traces else NO_SUPPORT
+            trace.to_server(link, hop, error, account)
+        message = (self.subject, shown, self.reply, headers, self.payload)
+        return not silent and self._delivery.to_shadow(shadow, self.origin, *message, queues)
 
     def _client(
         self, sub: Subscription, session: ClientPeer, shown: bytes, pattern: bytes = b""
