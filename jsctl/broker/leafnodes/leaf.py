@@ -134,11 +134,6 @@ class Leaf:
         """How what is sent has to be compressed now; empty: not at all."""
         return self.agreed if self.agreed in LEVELS else ""
 
-    @property
-    def is_unread(self) -> bool:
-        """Whether something that came has still to be carried out."""
-        return bool(self.rest) or (self.unpacking is not None and self.unpacking.waiting)
-
     def guard(self) -> LeafGuard | None:
         """What may cross, by the permissions and by what JetStream keeps apart."""
         if self.remote is not None and self.is_hub:

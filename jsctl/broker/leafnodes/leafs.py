@@ -258,7 +258,11 @@ class Leafs(LinkDoor[Leaf]):
 
     def unread(self) -> list[int]:
         """Connections of which not all is opened or carried out yet."""
-        return [leaf.conn for leaf in self.connections.by_conn.values() if leaf.is_unread]
+        return [
+            leaf.conn
+            for leaf in self.connections.by_conn.values()
+            if leaf.rest or (leaf.unpacking is not None and leaf.unpacking.waiting)
+        ]
 
     def _unpack(self, leaf: Leaf, unpacking: Unpacking, chunk: bytes = b"") -> None:
         """Open what came, as much as one turn is for; meanwhile no more is read."""
