@@ -39,7 +39,7 @@ from jsctl.broker.protocol.ops import (
     RouteOp,
 )
 from jsctl.broker.protocol.route import LINE_FACTOR, LeafParser
-from jsctl.broker.routing.leafs import LeafRouting, Offence
+from jsctl.broker.routing.leafs import TOO_MANY, LeafRouting, Offence
 from jsctl.broker.routing.limits import LINE_BYTES_MAX, RoutingLimits
 from jsctl.broker.routing.router import SLOW_CONSUMER, Router
 from jsctl.broker.routing.setup import system_account
@@ -314,7 +314,10 @@ class Leafs(LinkDoor[Leaf]):
             text = "Authorization Violation"
             connections.refuse(leaf, text, "Protocol Violation")
             return False
+        was_crowded = link in self.routing.crowded
         found = self.routing.take(link, ops)
+        if not was_crowded and link in self.routing.crowded:
+            connections.log(LogLevel.ERROR, leaf, TOO_MANY.decode())
         if found is None:
             return True
         offence, subject = found

@@ -25,6 +25,7 @@ from jsctl.broker.subject.validity import has_wildcard, is_valid_subject
 
 LOOP_PREFIX = b"$LDS."
 LOOP_NAME_LENGTH = 22
+TOO_MANY = b"maximum subscriptions exceeded"
 UNCHECKED = (LOOP_PREFIX, GATEWAY_REPLY, b"$GR.")
 """Interest of the servers' own, which no permission is asked for."""
 
@@ -37,8 +38,6 @@ class Offence(Enum):
     """It said what it may not say."""
     SUBSCRIBED = auto()
     """It listens to what it may not hear."""
-    TOO_MANY = auto()
-    """It has more subscriptions than are allowed."""
 
 
 class LeafRouting:
@@ -50,6 +49,8 @@ class LeafRouting:
         self._loops: dict[Account, bytes] = {}
         self.remote_accounts: dict[str, str] = {}
         """What this server's accounts are called at the other side."""
+        self.crowded: set[LeafLink] = set()
+        """Links that were refused subscriptions, as they have too many."""
 
     def __iter__(self) -> Iterator[LeafLink]:
         for links in self._links.values():
@@ -77,6 +78,7 @@ class LeafRouting:
             self._links.pop(account, None)
         link.closing = link.closing or "Client Closed"
         link.out.clear()
+        self.crowded.discard(link)
         for sub in list(link.subscriptions.values()):
             self._router.unsubscribe(sub)
         link.subscriptions.clear()
@@ -215,15 +217,21 @@ class LeafRouting:
         if checked and link.guard is not None and not link.guard.may_send(subject):
             # A hub has told what it may be sent; that it asks for more is nothing to a leaf node.
             return Offence.SUBSCRIBED if link.kind is LEAF else None
-        maximum = self._router.limits.subscriptions_max
-        if maximum and len(link.subscriptions) >= maximum:
-            return Offence.TOO_MANY
+        if self._is_full(link, account):
+            self.crowded.add(link)
+            self._router.delivery.write(link, writer.error(TOO_MANY))
+            return None
         sub = Subscription(
             account, subject, op.queue, b"", link, weight=op.weight, origin=link.cluster
         )
         link.subscriptions[subject, op.queue] = sub
         self._router.add(sub)
         return None
+
+    def _is_full(self, link: LeafLink, account: Account) -> bool:
+        """Whether a link has as many subscriptions as are allowed."""
+        count, own = len(link.subscriptions), account.limits.subscriptions_max
+        return 0 < self._router.limits.subscriptions_max <= count or 0 <= own <= count
 
     def _message(self, link: LeafLink, op: Routed) -> bool:
         """Pass one on; False when it may not be said."""
