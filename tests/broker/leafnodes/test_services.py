@@ -14,7 +14,10 @@ ACCOUNTS = (
     AccountOptions(
         "A",
         (user("a"),),
-        imports=(ImportOptions("B", "do.*", service=True), ImportOptions("B", "news.>", to="n.>")),
+        imports=(
+            ImportOptions("B", "do.*", service=True, share=True),
+            ImportOptions("B", "news.>", to="n.>"),
+        ),
     ),
     AccountOptions(
         "B",
@@ -91,3 +94,13 @@ def test_the_same_leaf_node_hears_a_stream(cluster: ClusterPlay) -> None:
     assert listening.lines[-3:] == [b"LMSG n.x 2", b"hi", b""]
     listening.send(b"LS- n.x\r\n")
     assert saying.lines[-2:] == [b"LS- news.x", b""]
+
+
+def test_a_leaf_node_is_introduced_as_what_it_is(cluster: ClusterPlay) -> None:
+    """To who is told in detail who asks."""
+    owner = cluster["n1"].connect("b")
+    owner.subscribe("do.*")
+    ask(leaf(cluster["n1"], "a"), b"")
+    told = json.loads(owner.heads[0].partition(b"Nats-Request-Info:")[2])
+    assert (told["kind"], told["user"], told["name"]) == ("Leafnode", "a", "l")
+    assert "client_type" not in told
