@@ -5,9 +5,11 @@ account is told of who asks, and where the reply goes. Stream imports are no suc
 listens through one listens in the exporting account itself, see `Shadow`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
+from jsctl.broker.accounts.accounts import Account, Jitter
 from jsctl.broker.interest.links import is_request
 from jsctl.broker.interest.outbound import Origin, kind_of
 from jsctl.broker.interest.targets import (
@@ -20,6 +22,17 @@ CROSSINGS_MAX = 8
 """Accounts that one message may be led through by chained imports."""
 
 LeadBack = Callable[[Namespace, AccountImport, bytes, bytes], bytes]
+
+
+class _Everybody(Container[bytes]):
+    """All queue groups, for a message whose sender knew none of those that it comes to: it was
+    mapped, or led into another account."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+EVERYBODY = _Everybody()
 
 
 class Way(NamedTuple):
@@ -45,17 +58,32 @@ class Crossings:
     `clusters` the other clusters, the nearest first."""
 
     def __init__(
-        self, lead_back: LeadBack, clusters: Callable[[], Sequence[str]] = lambda: ()
+        self,
+        jitter: Jitter,
+        lead_back: LeadBack,
+        clusters: Callable[[], Sequence[str]] = lambda: (),
     ) -> None:
+        self._jitter = jitter
         self.lead_back = lead_back
         self._clusters = clusters
         self._taken: list[AccountImport] = []
         """The ways that lead the message in hand, the last one last."""
+        self.asking = True
+        """Whether it may be a request to JetStream where it is led; no answer is."""
 
     @property
     def inside(self) -> bool:
         """Whether the message in hand came into its account this way: streams do not export it."""
         return bool(self._taken)
+
+    @contextmanager
+    def answers(self) -> Iterator[None]:
+        """What is published meanwhile is an answer, or a delivery."""
+        self.asking = False
+        try:
+            yield
+        finally:
+            self.asking = True
 
     def ways(self, origin: Origin, plan: SublistResult, subject: bytes) -> Iterator[Way]:
         """Where a message goes on. Requests of a kind that does not cross here have crossed."""
@@ -63,13 +91,23 @@ class Crossings:
             return
         crosses = kind_of(origin).crosses
         for bridge in plan.bridges:
-            if not crosses and not bridge.response:
+            if (not crosses and not bridge.response) or bridge in self._taken:
                 continue
-            mapped = bridge.map_subject(subject)
-            # Who asked chose where answers go, and may not be allowed what is asked there.
-            if mapped and not (bridge.response and is_request(mapped)):
+            mapped = self._mapped(bridge, subject)
+            if mapped and not (is_request(mapped) and self._is_answer(bridge)):
                 other = bridge.account.sublist.match(mapped)
                 yield Way(bridge, origin if crosses else None, mapped, other)
+
+    def _is_answer(self, bridge: AccountImport) -> bool:
+        """Whether who asked chose where it goes, and may not be allowed what is asked there."""
+        return not self.asking or bridge.response or any(one.response for one in self._taken)
+
+    def _mapped(self, bridge: AccountImport, subject: bytes) -> bytes:
+        """The subject on the other side: mappings of that account hold for what is led there."""
+        mapped, account = bridge.map_subject(subject), bridge.account
+        if mapped and isinstance(account, Account) and account.mappings:
+            return account.map_subject(mapped, self._jitter)
+        return mapped
 
     def enter(
         self,

@@ -75,7 +75,7 @@ def _details(asker: ClientFacts) -> Fields:
         "rtt": asker.rtt_ns,
         "issuer_key": asker.issuer,
         "kind": asker.kind,
-        "client_type": "nats",
+        "client_type": "nats" if asker.kind == "Client" else "",
     }
 
 

@@ -79,6 +79,10 @@ class Outbound:
         """Who it is, of a client."""
         return None
 
+    def cluster_in(self, account: object) -> bytes:
+        """`cluster`, of a message in an account."""
+        return self.cluster
+
     def admits(self, subject: bytes) -> bool:
         """Whether it may have something published on a subject; it is told if it may not."""
         return True

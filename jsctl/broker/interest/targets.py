@@ -169,11 +169,15 @@ class LeafLink(ServerLink):
         """See `tracks_replies`."""
         return self.tracks_replies
 
+    def cluster_in(self, account: object) -> bytes:
+        """What a service import led into another account is no echo to leaf nodes there."""
+        return b"" if self.kind is LEAF and account is not self.account else self.cluster
+
     def takes(self, subject: bytes, origin: Origin) -> bool:
         """Whether a message is for it: nothing comes back to where it is from, nor to another leaf
         node of that cluster."""
         if origin is not None and (
-            origin is self or (origin.cluster and origin.cluster == self.cluster)
+            origin is self or self.cluster == origin.cluster_in(self.account) != b""
         ):
             return False
         return self.guard is None or self.guard.may_send(subject)

@@ -1,7 +1,6 @@
 """How answers leave for whoever asked: published here, or on the server that the request was at."""
 
 from jsctl.broker.assets.engine import Engine
-from jsctl.broker.interest.links import is_request
 from jsctl.broker.routing.router import Router
 from jsctl.dataclass import dataclass
 
@@ -16,8 +15,8 @@ class AnswerPublisher:
     def here(self, account: str, subject: bytes, headers: bytes, payload: bytes) -> None:
         """Publish on this server, unless whoever asked wants another request to be made of it."""
         found = self.router.accounts.get(account)
-        if found is not None and not is_request(subject):
-            self.router.publish(found, subject, payload, headers=headers)
+        if found is not None:
+            self.router.answer(found, subject, payload, headers)
 
     def on(
         self, account: str, subject: bytes, reply: bytes, headers: bytes, payload: bytes

@@ -70,6 +70,8 @@ class Leaf:
     """What the hub lets this server subscribe and publish."""
     held: list[bytes] = field(default_factory=list)
     """What came while the password was being checked."""
+    rest: bytes = b""
+    """What came and is for the next turn; meanwhile no more is read."""
     last_in_ns: int = 0
     own: Compression = Compression()
     """What this side wants, by its configuration."""

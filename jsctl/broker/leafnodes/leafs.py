@@ -16,6 +16,7 @@ from jsctl.broker.leafnodes.remotes import Remotes
 from jsctl.broker.leafnodes.types import (
     FIRST_PING_NS,
     HANDSHAKES_MAX,
+    STEPS_MAX,
     VIOLATION_DELAY_NS,
     WAITING_BYTES_MAX,
     LeafEvent,
@@ -38,7 +39,7 @@ from jsctl.broker.protocol.ops import (
     RouteOp,
 )
 from jsctl.broker.protocol.route import LINE_FACTOR, LeafParser
-from jsctl.broker.routing.leafs import LeafRouting, Offence
+from jsctl.broker.routing.leafs import TOO_MANY, LeafRouting, Offence
 from jsctl.broker.routing.limits import LINE_BYTES_MAX, RoutingLimits
 from jsctl.broker.routing.router import SLOW_CONSUMER, Router
 from jsctl.broker.routing.setup import system_account
@@ -189,6 +190,8 @@ class Leafs(LinkDoor[Leaf]):
         """A connection is gone."""
         leaf = self.connections.by_conn.get(conn)
         if leaf is not None:
+            while leaf.rest and not leaf.closing:
+                self._read(leaf, b"")
             if reason == WRITE_DEADLINE and leaf.account is not None:
                 self._note_slow(leaf.account)
             self.connections.forget(leaf, reason or "Client Closed")
@@ -237,28 +240,50 @@ class Leafs(LinkDoor[Leaf]):
         if chunk:
             leaf.last_in_ns = now_ns
         if leaf.unpacking is None:
+            rested = bool(leaf.rest)
             self._read(leaf, chunk)
+            if bool(leaf.rest) is not rested:
+                self._turn_valve(conn, opens=rested)
         else:
             self._unpack(leaf, leaf.unpacking, chunk)
 
+    def _turn_valve(self, conn: int, *, opens: bool) -> None:
+        """A connection is read again, or no more for now."""
+        out = self.connections.out
+        here, there = (out.resumes, out.pauses) if opens else (out.pauses, out.resumes)
+        if conn in there:
+            there.remove(conn)  # The edge has not been told yet.
+        else:
+            here.append(conn)
+
     def unread(self) -> list[int]:
-        """Connections of which not all is opened yet."""
-        return [leaf.conn for leaf in self._compressed() if _is_unread(leaf)]
+        """Connections of which not all is opened or carried out yet."""
+        return [
+            leaf.conn
+            for leaf in self.connections.by_conn.values()
+            if leaf.rest or (leaf.unpacking is not None and leaf.unpacking.waiting)
+        ]
 
     def _unpack(self, leaf: Leaf, unpacking: Unpacking, chunk: bytes = b"") -> None:
         """Open what came, as much as one turn is for; meanwhile no more is read."""
 
         def read(data: bytes) -> bool:
             self._read(leaf, data)
-            return not leaf.closing
+            return not (leaf.closing or leaf.rest)
 
+        if leaf.rest:
+            self._read(leaf, b"")
         try:
-            unpacking.open(chunk, read, leaf.conn, self.connections.out)
+            if leaf.rest:
+                unpacking.hold(chunk, leaf.conn, self.connections.out)
+            elif not leaf.closing:
+                unpacking.open(chunk, read, leaf.conn, self.connections.out)
         except ProtocolError as error:
             self.connections.log(LogLevel.ERROR, leaf, str(error))
             self.connections.close(leaf, "Read Error")
 
     def _read(self, leaf: Leaf, chunk: bytes) -> None:
+        chunk, leaf.rest = leaf.rest + chunk, b""
         start, before = 0, leaf.unpacking
         while start < len(chunk) and leaf.stage is not LeafStage.LINKED:
             if leaf.stage is LeafStage.PASSWORD:
@@ -275,7 +300,8 @@ class Leafs(LinkDoor[Leaf]):
                 return
         link = leaf.link
         if start < len(chunk) and link is not None:
-            self._lane.feed(link, leaf.parser, chunk[start:], lambda ops: self._take(leaf, ops))
+            words = (link, leaf.parser, chunk[start:], lambda ops: self._take(leaf, ops))
+            leaf.rest = self._lane.feed(*words, STEPS_MAX)
 
     def _hold(self, leaf: Leaf, chunk: bytes) -> None:
         leaf.held.append(chunk)
@@ -288,7 +314,10 @@ class Leafs(LinkDoor[Leaf]):
             text = "Authorization Violation"
             connections.refuse(leaf, text, "Protocol Violation")
             return False
+        was_crowded = link in self.routing.crowded
         found = self.routing.take(link, ops)
+        if not was_crowded and link in self.routing.crowded:
+            connections.log(LogLevel.ERROR, leaf, TOO_MANY.decode())
         if found is None:
             return True
         offence, subject = found
@@ -383,7 +412,7 @@ class Leafs(LinkDoor[Leaf]):
 
     def deadline_ns(self) -> int | None:
         """When `tick` has something to do."""
-        if any(map(_is_unread, self._compressed())):
+        if self.unread():
             return self.router.now_ns
         due = [leaf.alive.deadline_ns for leaf in self.connections.by_conn.values()]
         dial_ns = self.connections.remotes.deadline_ns()
@@ -413,7 +442,7 @@ class Leafs(LinkDoor[Leaf]):
     @property
     def expecting(self) -> bool:
         """Whether `take_events` has something."""
-        return bool(self.connections.events) or any(map(_is_unread, self._compressed()))
+        return bool(self.connections.events) or bool(self.unread())
 
     def take_events(self) -> list[LeafEvent]:
         """Who was linked and who is gone since the last call."""
@@ -461,7 +490,3 @@ class Leafs(LinkDoor[Leaf]):
     def _release(self, link: LeafLink) -> None:
         self._lane.forget(link)
         self.sessions.release_route(link)
-
-
-def _is_unread(leaf: Leaf) -> bool:
-    return leaf.unpacking is not None and leaf.unpacking.waiting

@@ -57,14 +57,21 @@ class Unpacking:
         self, chunk: bytes, read: Callable[[bytes], bool], conn: int, valves: "Valves"
     ) -> None:
         """Take the bytes that follow, and have what can be opened in a turn read, until `read` says
-        that the connection is over; as long as much waits, its socket is not read. Raises
+        to read no more now; as long as much waits, its socket is not read. Raises
         ProtocolError."""
         self.feed(chunk)
         try:
-            if not all(map(read, self.portion())):
-                return
+            all(map(read, self.portion()))
         except BrokenStream as error:
             raise ProtocolError(f"read error: {error}") from error
+        self._turn_valve(conn, valves)
+
+    def hold(self, chunk: bytes, conn: int, valves: "Valves") -> None:
+        """Take the bytes that follow, and open nothing of them yet."""
+        self.feed(chunk)
+        self._turn_valve(conn, valves)
+
+    def _turn_valve(self, conn: int, valves: "Valves") -> None:
         full = self.backlog_bytes > BACKLOG_BYTES_MAX
         if full and not self._paused:
             valves.pauses.append(conn)

@@ -20,7 +20,7 @@ STOPS = (ACK_PREFIX, b"|", GATEWAY_REPLY)
 """Replies that may name another subject to be shown, the mark of messages for queue groups, and
 replies that lead to another cluster."""
 UNLIMITED = 1 << 40
-"""Servers do not share a turn out among each other."""
+"""Servers do not share the loop's turn out among each other."""
 
 Take = Callable[[list[RouteOp]], bool]
 """Carries operations out; False when the link is gone after that."""
@@ -32,22 +32,29 @@ class LinkLane(Generic[L]):
 
     words: tuple[bytes, bytes]
 
-    def feed(self, link: L, parser: RouteParser, chunk: bytes, take: Take) -> None:
-        """Take a chunk of a link's input. Operations are carried out in their order."""
+    def feed(
+        self, link: L, parser: RouteParser, chunk: bytes, take: Take, steps: int = UNLIMITED
+    ) -> bytes:
+        """Take a chunk of a link's input. Operations are carried out in their order; what is behind
+        so many that were not for the loop is returned."""
         data = parser.gather(chunk)
         position, ops = 0, list[RouteOp]()
         while data is not None and 0 <= position < len(data):
             if data.startswith(self.words, position):
                 if ops and not take(ops):
-                    return
+                    return b""
                 position, ops = self._pass(link, parser, data, position), []
                 if position == len(data):
-                    return
+                    return b""
+            if not steps:
+                break
+            steps -= 1
             op, position = parser.step(data, position)
             if op is not None:
                 ops.append(op)
-        if ops:
-            take(ops)
+        if data is None or (ops and not take(ops)) or position < 0:
+            return b""
+        return data[position:]
 
     def _pass(self, link: L, parser: RouteParser, data: bytes, position: int) -> int:
         """Have the loop take what it can; the position behind it."""

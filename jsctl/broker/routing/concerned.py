@@ -1,9 +1,19 @@
 """Whom a message concerns that it might go to: links to other servers, and who is asked last."""
 
+from collections.abc import Callable
+
 from jsctl.broker.interest.kinds import PeerKind
 from jsctl.broker.interest.links import GatewayLink
 from jsctl.broker.interest.outbound import Origin
-from jsctl.broker.interest.targets import AnyLink, LeafLink, RouteLink, Shadow, Subscription
+from jsctl.broker.interest.targets import (
+    AnyLink,
+    LeafLink,
+    QueueGroup,
+    RouteLink,
+    Shadow,
+    SublistResult,
+    Subscription,
+)
 
 
 def concerns(link: AnyLink, origin: Origin, kind: PeerKind, subject: bytes) -> bool:
@@ -21,7 +31,7 @@ def is_for(sub: Subscription, origin: Origin, kind: PeerKind, subject: bytes) ->
         assert isinstance(target, LeafLink)
         return bool(seen) and concerns(target, origin, kind, seen)
     assert isinstance(target, RouteLink | LeafLink | GatewayLink)
-    cluster = b"" if origin is None else origin.cluster
+    cluster = b"" if origin is None else origin.cluster_in(sub.account)
     return not (cluster and cluster == sub.origin) and concerns(target, origin, kind, subject)
 
 
@@ -29,3 +39,12 @@ def distance(sub: Subscription) -> int:
     """The round trip to another cluster."""
     assert isinstance(sub.target, GatewayLink)
     return sub.target.rtt_ns
+
+
+def elsewhere(
+    group: QueueGroup, plan: SublistResult, kind: PeerKind, draw: Callable[[int], int]
+) -> RouteLink | None:
+    """Another server with members, for a message that came from a server of the cluster for one who
+    has just left. Where plain subscriptions bring the message anyway, they would get it twice."""
+    others = [link for link, _ in group.remote if link not in plan.links] if kind.meshed else []
+    return others[draw(len(others))] if others else None

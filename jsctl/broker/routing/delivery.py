@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Sequence
 from functools import partial
 
 from jsctl.broker.accel.contract import Outputs, drawn, next_lot
-from jsctl.broker.accounts.crossing import Crossings, LeadBack
+from jsctl.broker.accounts.crossing import EVERYBODY, Crossings, LeadBack
 from jsctl.broker.interest.kinds import BROKER, CAPTURED, EACH, ROUTE, SHADOW
 from jsctl.broker.interest.links import GatewayLink
 from jsctl.broker.interest.outbound import Origin, Outbound, kind_of
@@ -28,7 +28,7 @@ from jsctl.broker.interest.targets import (
 from jsctl.broker.pieces import Piece, total
 from jsctl.broker.protocol import writer
 from jsctl.broker.protocol.deliveries import Item, Together
-from jsctl.broker.routing.concerned import concerns, distance, is_for
+from jsctl.broker.routing.concerned import concerns, distance, elsewhere, is_for
 from jsctl.broker.routing.shown import captured_as, telling
 from jsctl.broker.turn import Jitter
 
@@ -53,7 +53,7 @@ class Deliverer:
         """State of the draws of members of queue groups, shared with the lane's loop; 0 until
         somebody draws."""
         self._expire = expire
-        self.crossings = Crossings(lead_back)
+        self.crossings = Crossings(jitter, lead_back)
         self.now_ns = 0
         self.touched: list[Outbound] = []
         self.dirty: list[Sink] = []
@@ -234,7 +234,7 @@ class Deliverer:
             if way.plan.empty:
                 continue
             back, told = self.crossings.enter(way, account, subject, reply, headers)
-            rest = (way.subject, back, told, payload, way.shows(subject, shown))
+            rest = (way.subject, back, told, payload, way.shows(subject, shown), EVERYBODY)
             try:
                 reached |= self.one(way.origin, way.bridge.account, way.plan, *rest)
             finally:
@@ -264,7 +264,8 @@ class Deliverer:
         for group in plan.groups:
             if not kind.draws and group.name not in queues:
                 continue
-            link = self._to_group(group, origin, subject, shown, reply, headers, payload)
+            rest = (subject, shown, reply, headers, payload)
+            link = self._to_group(group, origin, *rest) or elsewhere(group, plan, kind, self.draw)
             if link is True:
                 reached = True
             elif link:
@@ -460,7 +461,7 @@ class Deliverer:
         if isinstance(link, LeafLink):
             if link.tracks_replies and reply and link.guard is not None:
                 link.guard.note_reply(reply, self.now_ns)
-        elif origin is not None and origin.cluster and isinstance(link, RouteLink):
+        elif origin is not None and isinstance(link, RouteLink) and origin.cluster_in(account):
             # Told in any case how long the headers are, and the other server keeps it from leaf
             # nodes of that cluster.
             prefix, verb = origin.cluster + b" " + prefix, FROM_LEAF

@@ -157,7 +157,7 @@ class Fans:
             self._by_plan[plan] = number
         depth = sublist.deciding(subject)
         if plan.leafs and depth:
-            may = max(may, *[_deciding(link, subject) for link in plan.links])
+            may = max([may, *[_deciding(link, subject) for link in plan.links]])
         return number, plan.built * MISS_COST, max(depth, may) if depth else 0
 
     def _is_plain(self, plan: SublistResult, origin: Outbound, subject: bytes) -> bool:

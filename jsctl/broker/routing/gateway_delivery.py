@@ -47,7 +47,7 @@ class GatewayDeliverer(Deliverer):
         replies: GatewayReplies,
     ) -> None:
         super().__init__(jitter, expire, lead_back)
-        self.crossings = Crossings(lead_back, replies.clusters)
+        self.crossings = Crossings(jitter, lead_back, replies.clusters)
         self._routes_of = routes_of
         self._replies = replies
 

@@ -12,6 +12,7 @@ from collections.abc import Container, Iterable, Iterator
 from enum import Enum, auto
 
 from jsctl.broker.accounts.accounts import Account
+from jsctl.broker.accounts.crossing import EVERYBODY
 from jsctl.broker.interest.kinds import CAPTURED, EACH, HUB, LEAF, Served
 from jsctl.broker.interest.links import BROKERS, GATEWAY_REPLY, ReplyWay
 from jsctl.broker.interest.targets import Key, LeafLink, Namespace, Subscription, leaf_of
@@ -24,18 +25,9 @@ from jsctl.broker.subject.validity import has_wildcard, is_valid_subject
 
 LOOP_PREFIX = b"$LDS."
 LOOP_NAME_LENGTH = 22
+TOO_MANY = b"maximum subscriptions exceeded"
 UNCHECKED = (LOOP_PREFIX, GATEWAY_REPLY, b"$GR.")
 """Interest of the servers' own, which no permission is asked for."""
-
-
-class _Everybody(Container[bytes]):
-    """All queue groups, for a message that was mapped: who sent it knew none of them."""
-
-    def __contains__(self, name: object) -> bool:
-        return True
-
-
-EVERYBODY = _Everybody()
 
 
 class Offence(Enum):
@@ -46,8 +38,6 @@ class Offence(Enum):
     """It said what it may not say."""
     SUBSCRIBED = auto()
     """It listens to what it may not hear."""
-    TOO_MANY = auto()
-    """It has more subscriptions than are allowed."""
 
 
 class LeafRouting:
@@ -59,6 +49,8 @@ class LeafRouting:
         self._loops: dict[Account, bytes] = {}
         self.remote_accounts: dict[str, str] = {}
         """What this server's accounts are called at the other side."""
+        self.crowded: set[LeafLink] = set()
+        """Links that were refused subscriptions, as they have too many."""
 
     def __iter__(self) -> Iterator[LeafLink]:
         for links in self._links.values():
@@ -86,6 +78,7 @@ class LeafRouting:
             self._links.pop(account, None)
         link.closing = link.closing or "Client Closed"
         link.out.clear()
+        self.crowded.discard(link)
         for sub in list(link.subscriptions.values()):
             self._router.unsubscribe(sub)
         link.subscriptions.clear()
@@ -172,9 +165,12 @@ class LeafRouting:
             return False
         other = leaf_of(sub)
         finds_loops = sub.subject.startswith(LOOP_PREFIX)
-        if other is link or (other is not None and link.isolated):
+        # Leaf nodes may hang on other servers of the cluster.
+        of_leaf = other is not None or (sub.origin and not finds_loops)
+        if other is link or (of_leaf and link.isolated):
             return False
-        if sub.origin and sub.origin == link.cluster:
+        led = other is not None and other.account is not link.account and link.kind is LEAF
+        if sub.origin and sub.origin == link.cluster and not led:
             return False
         if link.kind is HUB and not finds_loops:
             near = target.served in (EACH, CAPTURED, Served.CROSSING, Served.SHADOW)
@@ -221,15 +217,21 @@ class LeafRouting:
         if checked and link.guard is not None and not link.guard.may_send(subject):
             # A hub has told what it may be sent; that it asks for more is nothing to a leaf node.
             return Offence.SUBSCRIBED if link.kind is LEAF else None
-        maximum = self._router.limits.subscriptions_max
-        if maximum and len(link.subscriptions) >= maximum:
-            return Offence.TOO_MANY
+        if self._is_full(link, account):
+            self.crowded.add(link)
+            self._router.delivery.write(link, writer.error(TOO_MANY))
+            return None
         sub = Subscription(
             account, subject, op.queue, b"", link, weight=op.weight, origin=link.cluster
         )
         link.subscriptions[subject, op.queue] = sub
         self._router.add(sub)
         return None
+
+    def _is_full(self, link: LeafLink, account: Account) -> bool:
+        """Whether a link has as many subscriptions as are allowed."""
+        count, own = len(link.subscriptions), account.limits.subscriptions_max
+        return 0 < self._router.limits.subscriptions_max <= count or 0 <= own <= count
 
     def _message(self, link: LeafLink, op: Routed) -> bool:
         """Pass one on; False when it may not be said."""
@@ -242,23 +244,24 @@ class LeafRouting:
         guard = link.guard
         if guard is not None and not guard.may_take(op.subject, router.now_ns):
             return link.kind is HUB
+        said = op.subject
         queues: Container[bytes] = op.queues
         if account.mappings and not op.subject.startswith(GATEWAY_REPLY):
             subject = account.map_subject(op.subject, router.jitter)
             if subject != op.subject:
                 queues = queues or EVERYBODY
                 op = op._replace(subject=subject)
-        plan = account.sublist.match(op.subject) if op.subject else None
-        if plan is None or plan.empty or op.subject.startswith(BROKERS):
+        if not op.subject or op.subject.startswith(BROKERS):
             return True
+        plan = account.sublist.match(op.subject)
         # Only servers of a cluster tell each other that they answer a request.
         reply, shown = split_reply(op.reply) if op.reply != ANSWER else (b"", b"")
         shown = shown or op.subject
         if op.headers is not None and router.tracing.concerns(account, op.headers):
-            router.tracing.routed(link, account, plan, op, reply, shown, queues)
-            return True
-        rest = (op.subject, reply, op.headers, op.payload, shown, queues)
-        router.delivery.one(link, account, plan, *rest)
+            router.tracing.routed(link, account, plan, op, reply, shown, queues, said)
+        elif not plan.empty:
+            rest = (op.subject, reply, op.headers, op.payload, shown, queues)
+            router.delivery.one(link, account, plan, *rest)
         return True
 
     @staticmethod

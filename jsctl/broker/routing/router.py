@@ -230,6 +230,15 @@ class Router:
             None, account, plan, subject, reply, headers or None, payload, deliver_as or subject
         )
 
+    def answer(
+        self, account: Namespace, subject: bytes, payload: bytes, headers: bytes = b""
+    ) -> None:
+        """Publish where somebody wants it who may not be allowed all that the broker is: it is no
+        request to JetStream, and becomes none in another account."""
+        if not is_request(subject):
+            with self.delivery.crossings.answers():
+                self.publish(account, subject, payload, headers=headers)
+
     def publish_pieces(self, account: Namespace, subject: bytes, pieces: Sequence[Piece]) -> None:
         """As `publish` for a payload in pieces, which are not joined for one other server."""
         plan = account.sublist.match(subject)
@@ -313,7 +322,10 @@ class Router:
             stop = start + 1
             while stop < count and plans[stop] is plan:
                 stop += 1
-            if not plan.empty:
+            if plan.bridges:
+                with self.delivery.crossings.answers():
+                    self.delivery.many(account, plan, items[start:stop])
+            elif not plan.empty:
                 self.delivery.many(account, plan, items[start:stop])
             start = stop
 

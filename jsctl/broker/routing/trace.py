@@ -113,10 +113,10 @@ class Trace:
         }
         event.fields.update({key: value for key, value in told.items() if value})
 
-    def to_server(self, link: Outbound, hop: str, error: str = "") -> None:
-        """Another server got it, or did not for a reason."""
+    def to_server(self, link: Outbound, hop: str, error: str = "", account: str = "") -> None:
+        """Another server got it, or did not for a reason; in another account if that is named."""
         event = self.note("eg", kind=link.kind.number, cid=link.number)
-        told = {"name": link.name, "hop": hop, "error": error}
+        told = {"name": link.name, "acc": account, "hop": hop, "error": error}
         event.fields.update({key: value for key, value in told.items() if value})
 
 

@@ -7,7 +7,7 @@ note, and what not to deliver. Messages that are not traced never come here.
 from collections.abc import Container, Sequence
 
 from jsctl.broker.accounts.accounts import Account
-from jsctl.broker.accounts.crossing import Way
+from jsctl.broker.accounts.crossing import EVERYBODY, Way
 from jsctl.broker.interest.kinds import ROUTE, PeerKind, Served
 from jsctl.broker.interest.links import GatewayLink
 from jsctl.broker.interest.outbound import Origin, Outbound, kind_of
@@ -26,7 +26,7 @@ from jsctl.broker.interest.targets import (
 )
 from jsctl.broker.protocol import headers as block
 from jsctl.broker.protocol.ops import Routed
-from jsctl.broker.routing.concerned import concerns
+from jsctl.broker.routing.concerned import concerns, elsewhere
 from jsctl.broker.routing.delivery import Deliverer
 from jsctl.broker.routing.shown import captured_as
 from jsctl.broker.routing.trace import (
@@ -106,12 +106,16 @@ class Tracing:
         reply: bytes,
         shown: bytes,
         queues: Container[bytes],
+        said: bytes = b"",
     ) -> None:
-        """The same from another server."""
+        """The same from another server; `said` is its subject before it was mapped."""
         assert op.headers is not None
-        begun = self.begin(link, account, op.subject, op.headers, op.payload)
+        said = said or op.subject
+        begun = self.begin(link, account, said, op.headers, op.payload)
         if begun.skip:
             return
+        if begun.trace is not None and said != op.subject:
+            begun.trace.note("sm", to=op.subject.decode(errors="replace"))
         reply, shown = self._delivery.heard(link, account, reply, shown)
         rest = (account, plan, op.subject, reply, begun.headers, op.payload, shown, queues)
         if begun.trace is None:
@@ -148,7 +152,7 @@ class Tracing:
                 return Begun(block.set_value(headers, DEST, DISABLED))
         else:
             return Begun(headers)
-        if ORIGIN in header:
+        if ORIGIN in header or (wanted is not None and not self._may_have_told(origin, dest)):
             return Begun(block.set_value(headers, DEST, DISABLED), skip=only)
         if not is_valid_literal(dest):
             return Begun(headers, skip=only)
@@ -160,6 +164,11 @@ class Tracing:
         trace = Trace(account, dest, only, hop, header, size, now_ns)
         _ingress(trace, origin, account, subject)
         return Begun(headers, trace)
+
+    def _may_have_told(self, origin: Outbound, dest: bytes) -> bool:
+        """Whether a leaf node or hub may have events published where its message says."""
+        guard = origin.guard if isinstance(origin, LeafLink) else None
+        return guard is None or guard.may_take(dest, self._delivery.now_ns)
 
     def _drawn(self, account: Account) -> bool:
         percent = account.options.trace_sampling
@@ -204,9 +213,9 @@ class Tracing:
             rest = (step.origin, bridge.account, step.plan, step.subject, back)
             if bridge.allow_trace:
                 headers = self._led_back(trace, account, bridge, subject, headers)
-                return self.one(trace, *rest, headers, way.payload, shown)
+                return self.one(trace, *rest, headers, way.payload, shown, EVERYBODY)
             headers = block.set_value(headers, DEST, DISABLED)
-            return delivery.one(*rest, headers, way.payload, shown)
+            return delivery.one(*rest, headers, way.payload, shown, EVERYBODY)
         finally:
             delivery.crossings.leave()
 
@@ -233,6 +242,7 @@ class _Way:
 
     __slots__ = (
         "_delivery",
+        "_leafs",
         "account",
         "headers",
         "origin",
@@ -254,6 +264,8 @@ class _Way:
         payload: bytes,
     ) -> None:
         self._delivery = delivery
+        self._leafs: set[tuple[LeafLink, bytes]] = set()
+        """What has been told of leaf nodes that stream imports lead to: each gets it once."""
         self.trace = trace
         self.origin = origin
         self.account = account
@@ -284,7 +296,8 @@ class _Way:
         for group in plan.groups:
             if not kind.draws and group.name not in queues:
                 continue
-            link = self._group(group, kind, shown)
+            served = self._group(group, kind, shown)
+            link = served or elsewhere(group, plan, kind, self._delivery.draw)
             if link is True:
                 reached = True
             elif link:
@@ -341,6 +354,8 @@ class _Way:
         sub, way, delivery = shadow.sub, shadow.way, self._delivery
         if delivery.crossings.inside:
             return False
+        if way.allow_trace and isinstance(sub.target, LeafLink):
+            return self._leaf(shadow, sub.target, shown, queues)
         to = way.seen(self.subject, self.subject).decode(errors="replace")
         self.trace.note("se", acc=sub.account.name, to=to)
         if not way.allow_trace:
@@ -349,10 +364,22 @@ class _Way:
         target, seen = sub.target, way.seen(self.subject, shown)
         if target.served is Served.CAPTURED:
             return self._sink(target, way.seen(self.subject, self.subject), seen)
-        if isinstance(target, LeafLink):
-            message = (self.subject, shown, self.reply, self.headers, self.payload)
-            return delivery.to_shadow(shadow, self.origin, *message, queues)
         return target.served is Served.EACH and self._client(sub, target, seen, outer.subject)
+
+    def _leaf(self, shadow: Shadow, link: LeafLink, shown: bytes, queues: Sequence[bytes]) -> bool:
+        trace, there = self.trace, shadow.way.seen(self.subject, self.subject)
+        if not there or not concerns(link, self.origin, kind_of(self.origin), there):
+            return False
+        silent = trace.only and not link.traces
+        headers = self.headers
+        if (link, there) not in self._leafs:
+            self._leafs.add((link, there))
+            hop, account = trace.next_hop(), shadow.sub.account.name
+            headers = block.set_value(headers, HOP, hop.encode())
+            error = ONLY_NO_SUPPORT if silent else "" if link.traces else NO_SUPPORT
+            trace.to_server(link, hop, error, account)
+        message = (self.subject, shown, self.reply, headers, self.payload)
+        return not silent and self._delivery.to_shadow(shadow, self.origin, *message, queues)
 
     def _client(
         self, sub: Subscription, session: ClientPeer, shown: bytes, pattern: bytes = b""

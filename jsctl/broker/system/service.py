@@ -9,7 +9,6 @@ from jsctl.api.codec import dumps
 from jsctl.api.monitoring.accountz import Permissions, ResponsePermission
 from jsctl.api.monitoring.connz import SubjectPermission
 from jsctl.broker import lazy
-from jsctl.broker.interest.links import is_request
 from jsctl.broker.interest.targets import Captured, Namespace
 from jsctl.broker.options import SubjectPermission as Rules
 from jsctl.broker.routing.trace import Trace
@@ -165,8 +164,8 @@ class SystemService:
 
     def _answer(self, account: Namespace, reply: bytes, outcome: Outcome) -> None:
         # Who may only look is not to have a request made of what he is told.
-        if isinstance(outcome, SysReply) and reply and not is_request(reply):
-            self._server.router.publish(account, reply, outcome.payload, headers=outcome.headers)
+        if isinstance(outcome, SysReply) and reply:
+            self._server.router.answer(account, reply, outcome.payload, outcome.headers)
 
     def _act(self, action: SysAction) -> str:
         """Do something to a client; what went wrong."""

@@ -7,7 +7,6 @@ from dataclasses import field
 
 from jsctl.api.codec import dumps
 from jsctl.broker.accounts.accounts import Account
-from jsctl.broker.interest.links import is_request
 from jsctl.broker.interest.targets import Namespace, Sink
 from jsctl.broker.options import MILLISECOND_NS
 from jsctl.broker.protocol.client import number
@@ -87,5 +86,4 @@ class SubscriberCounts:
 
     def _finish(self, inbox: bytes) -> None:
         open_ = self._open.pop(inbox)
-        if not is_request(open_.reply):
-            self.router.publish(open_.account, open_.reply, b"%d" % open_.total)
+        self.router.answer(open_.account, open_.reply, b"%d" % open_.total)

@@ -145,3 +145,32 @@ def test_leaf_nodes_answer_no_request_in_place_of_servers(cluster: ClusterPlay) 
     other.send(b"LMSG %b\xff %b 1\r\nx\r\n" % (DONE, ANSWER))
     assert client.messages[-1][1:] == ("", b"x")
     assert [server.exit for server in cluster] == [None] * 3
+
+
+def test_isolated_leaf_nodes_do_not_hear_of_each_other(cluster: ClusterPlay) -> None:
+    """Wherever in the cluster they hang, as one of them asks for it."""
+    alone = leaf(cluster["n1"], "a", isolate=True)
+    other = leaf(cluster["n2"], "a", cluster="o")
+    other.send(b"LS+ there\r\n")
+    cluster["n2"].connect("a").subscribe("here")
+    assert b"LS+ here" in alone.lines
+    assert b"LS+ there" not in alone.lines
+    alone.send(b"LS+ alone\r\n")
+    assert b"LS+ alone" in other.lines
+
+
+@pytest.mark.parametrize(("name", "told"), [("a", True), ("few", False)])
+def test_a_trace_is_told_where_its_leaf_node_may_publish(
+    cluster: ClusterPlay, name: str, told: bool
+) -> None:
+    """The message itself goes on in any case."""
+    server = cluster["n1"]
+    client = server.connect("a")
+    client.subscribe("few.*")
+    client.subscribe("traces")
+    headers = b"NATS/1.0\r\nNats-Trace-Dest: traces\r\n\r\n"
+    size = len(headers)
+    leaf(server, name).send(b"HMSG few.x %d %d\r\n%s\r\n" % (size, size, headers))
+    cluster.run(1)
+    heard = [subject for subject, _, _ in client.messages]
+    assert heard == ["few.x", *["traces"] * told]

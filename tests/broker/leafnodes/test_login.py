@@ -8,7 +8,7 @@ import pytest
 from jsctl.broker.compression_options import FAST, OFF, Compression
 from jsctl.broker.leafnode_options import LeafNodeOptions
 from jsctl.broker.linking.compression import packed
-from jsctl.broker.options import AccountOptions, UserOptions
+from jsctl.broker.options import AccountLimits, AccountOptions, ClientLimits, UserOptions
 from jsctl.broker.turn import Accepted, ConnKind
 from tests.support.node_play import NodePlay, PlayClient, node_options
 
@@ -63,3 +63,28 @@ def test_who_dials_as_a_hub_is_answered_where_its_requests_come_from() -> None:
     assert client.messages == [("ask", "in.1", b"x")]
     client.publish("in.1", b"y")
     assert f"LMSG {reply} 1".encode() in hub.lines
+
+
+@pytest.mark.parametrize("of_account", [True, False])
+def test_more_subscriptions_than_are_allowed_are_refused(of_account: bool) -> None:
+    """Those that fit count on, and so does the connection."""
+    limits = AccountLimits(subscriptions_max=2 if of_account else -1)
+    accounts = (AccountOptions("A", (UserOptions("a", "a"),), limits=limits),)
+    client_options = ClientLimits(subscriptions_max=0 if of_account else 2)
+    leafnodes = LeafNodeOptions(port=7422)
+    play = NodePlay(node_options(accounts=accounts, leafnodes=leafnodes, client=client_options))
+    client = play.connect("a")
+    leaf = play.clients[99] = PlayClient(play, 99)
+    play.turn(accepted=[Accepted(99, ConnKind.LEAF, "127.0.0.1", 1)])
+    leaf.send(b'CONNECT {"user":"a","pass":"a","name":"l","cluster":"l"}\r\n')
+    leaf.send(b"LS+ one\r\nLS+ two\r\nLS+ three\r\nLS+ four\r\nLS+ two\r\n")
+    assert leaf.lines.count(b"-ERR 'maximum subscriptions exceeded'") == 2
+    for subject in ("one", "two", "three"):
+        client.publish(subject)
+    assert [line for line in leaf.lines if line.startswith(b"LMSG")] == [
+        b"LMSG one 0",
+        b"LMSG two 0",
+    ]
+    leaf.send(b"LS- one\r\nLS+ three\r\n")
+    client.publish("three")
+    assert b"LMSG three 0" in leaf.lines

@@ -109,7 +109,8 @@ def test_a_bug_in_what_a_later_turn_opens_ends_the_connection() -> None:
     leaf.send(b'INFO {"compression":"s2_fast"}\r\n')
     leaf.send(packed(FAST, b'CONNECT {"name":"l","cluster":"l"}\r\n'))
     chance.error = Bug("in a mapping")
-    leaf.send(packed(FAST, b"+OK\r\n" * (PORTION_BYTES // 3) + b"LMSG m 1\r\nx\r\n"))
+    large = b"LMSG s %d\r\n%s\r\n" % (PORTION_BYTES // 2, b"x" * (PORTION_BYTES // 2))
+    leaf.send(packed(FAST, large * 4 + b"LMSG m 1\r\nx\r\n"))
     assert [(fault.place, fault.error) for fault in play.faults] == [
         ("connection 99", chance.error)
     ]
