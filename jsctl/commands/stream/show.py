@@ -17,7 +17,7 @@ from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.files import SHARED_MODE, save
 from jsctl.errors import NeedsConfirmation, UsageError
 from jsctl.render.column import sort_rows
-from jsctl.render.humanize import counted, duration, go_moment, moment, number
+from jsctl.render.humanize import duration, go_moment, moment, number
 from jsctl.render.reports.stream.tables import (
     LIST_COLUMNS,
     REPLICATION_COLUMNS,
@@ -176,7 +176,7 @@ def _print_subjects(call: Call, stream: str, counts: list[tuple[str, int]]) -> N
             row += [subject, number(count)]
         rows.append(row + [""] * (2 * pairs - len(row)))
     heads = ["Subject", "Count"] * pairs
-    title = f"{counted(len(counts), 'Subject')} in stream {stream}"
+    title = f"{len(counts)} Subject{'' if len(counts) == 1 else 's'} in stream {stream}"
     out = call.output
     if out.form == "md":
         from jsctl.render.formats import as_markdown
