@@ -18,7 +18,7 @@ from jsctl.commands.toolkit.assets.config_flags import (
 )
 from jsctl.commands.toolkit.assets.failing import told_as
 from jsctl.commands.toolkit.assets.picking import TO_LOOK_IN, check_name, consumer_of, pick_stream
-from jsctl.commands.toolkit.grammar.values import is_count
+from jsctl.commands.toolkit.grammar.values import is_count, parse_whole
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.files import save
 from jsctl.errors import UsageError
@@ -198,7 +198,7 @@ def _asked_backoff(call: Call) -> tuple[int, ...]:
     ask = call.prompts.ask
     shortest_ns = ask("Minimum retry time", default="1m", check=parse_duration)
     longest_ns = ask("Maximum retry time", default="10m", check=parse_duration)
-    steps = ask("Number of steps to generate in the policy", default="20", check=int)
+    steps = ask("Number of steps to generate in the policy", default="20", check=parse_whole)
     return linear_backoff(steps, shortest_ns, longest_ns)
 
 

@@ -99,6 +99,23 @@ CONSUMERS: tuple[tuple[str, tuple[Step, ...]], ...] = (
         ),
     ),
 )
+OTHERS: tuple[tuple[str, tuple[Step, ...]], ...] = (
+    ("pub d1.a hello -J", ()),
+    (
+        "stream get D1",
+        (
+            ("Message Sequence to retrieve (-1)", ""),
+            ("Subject to retrieve last message for", "d1.a"),
+        ),
+    ),
+    ("stream get D1", (("Message Sequence to retrieve (-1)", "1"),)),
+    ("stream rmm D1", (("Message Sequence to remove", "1"), ("Really remove message 1", "y"))),
+    (
+        "consumer pause D1 Q",
+        (("Pause until (time or duration)", "2h"), ("Really pause Consumer D1 > Q", "y")),
+    ),
+    ("consumer resume D1 Q", (("Really resume Consumer D1 > Q", "y"),)),
+)
 SHOWN = (
     *(f"stream info D{at} -j" for at in range(1, 5)),
     *(f"consumer info D1 {name} -j" for name in "PQ"),
@@ -112,7 +129,7 @@ def test_dialogues_are_those_of_nats(one_server: Broker, tmp_path: Path) -> None
     made: dict[str, list[object]] = {}
     for who, program in (("theirs", [NATS]), ("ours", [sys.executable, "-m", "jsctl"])):
         login = f"--server {one_server.url} --user {who} --password {PASSWORD}"
-        for words, steps in (*STREAMS, *CONSUMERS):
+        for words, steps in (*STREAMS, *CONSUMERS, *OTHERS):
             assert talked(program, tmp_path, f"{words} {login}", steps) == 0, (who, words)
         said = [real(one_server, who, Line.of(words)) for words in SHOWN]
         made[who] = [json.loads(one.out)["config"] for one in said]
