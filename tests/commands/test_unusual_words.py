@@ -100,3 +100,24 @@ def test_a_name_that_nobody_has_is_told(cli: Run, url: str) -> None:
     lost = cli("stream", "ls", "--server", url)
     reason = "setup failed: dial tcp: lookup nobody.invalid: no such host"
     assert (lost.code, lost.err) == (1, f"jsctl: error: {reason}\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("stream", "info", "xö\udcff1"),
+        ("consumer", "ls", "xö\udcff1"),
+        ("kv", "get", "xö\udcff1", "k"),
+        ("object", "info", "B", "xö\udcff1"),
+        ("pub", "xö\udcff1", "hello"),
+        ("bench", "pub", "xö\udcff1", "--msgs", "1"),
+        ("server", "check", "stream", "--stream", "xö\udcff1"),
+    ],
+)
+def test_bytes_that_are_no_text_are_told_where_one_is_needed(
+    run: Run, words: tuple[str, ...]
+) -> None:
+    assert run("object", "add", "B").code == 0
+    refused = run(*words)
+    assert refused.code in (1, 2), refused
+    assert "Traceback" not in refused.err

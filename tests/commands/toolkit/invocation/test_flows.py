@@ -158,3 +158,9 @@ def test_buckets_are_picked_from_a_list(run: Run, talk: Talk) -> None:
         code, shown = talk([kind, "rm", "B1"], ["y"])
         assert code == 0, shown
         assert run(kind, "info", "B1").code == 1
+
+
+def test_a_password_is_asked_for_until_it_is_long_enough_or_nobody_answers(talk: Talk) -> None:
+    code, shown = talk(["server", "passwd"], ["short", "\x04"])
+    assert (code, "Traceback" in shown) == (1, False), shown
+    assert "too short" in shown and "interrupt" in shown
