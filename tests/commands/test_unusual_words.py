@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER
-from tests.commands.conftest import Result
+from tests.commands.conftest import Result, Server
 
 Run = Callable[..., Result]
 REFUSED = (
@@ -121,3 +121,9 @@ def test_bytes_that_are_no_text_are_told_where_one_is_needed(
     refused = run(*words)
     assert refused.code in (1, 2), refused
     assert "Traceback" not in refused.err
+
+
+def test_a_message_that_no_server_takes_takes_no_memory(run: Run, server: Server) -> None:
+    words = ("--server-b", server.url, "--duration", "1s", "--rate", "1", "--size", str(2**62))
+    refused = run("latency", *words)
+    assert (refused.code, "maximum payload exceeded" in refused.err) == (1, True), refused

@@ -110,6 +110,8 @@ async def _routed(sender: "NatsClient", receiver: "NatsClient") -> None:
 
 
 async def _measure(sender: "NatsClient", receiver: "NatsClient", run: _Run) -> None:
+    if run.size > sender.max_payload:
+        raise UsageError("nats: maximum payload exceeded")
     done = asyncio.Event()
 
     async def take(message: "Msg") -> None:
