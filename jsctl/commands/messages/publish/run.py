@@ -32,6 +32,8 @@ BATCH_ID, BATCH_SEQUENCE, BATCH_COMMIT = (
     "Nats-Batch-Sequence",
     "Nats-Batch-Commit",
 )
+AHEAD_BYTES_MAX, MESSAGE_BYTES = 1024 * 1024, 64
+"""So much may be on its way; about so much is a message without its body."""
 
 
 async def publish(call: Call) -> None:
@@ -111,6 +113,7 @@ class _Sender:
         self._stores = call.flag("jetstream") or bool(schedule)
         self._log = log
         self._told: list[dict[str, object]] = []
+        self._ahead_bytes = 0
         self._requests = Requester(client, call.settings)
 
     async def send(self, body: str, number: int) -> int:
@@ -120,8 +123,12 @@ class _Sender:
         headers = filled_headers(self._headers, number, behind=self._schedule)
         if not self._stores:
             await self._client.publish(subject, payload, call.text("reply"), headers)
-            if self._log is not _silent:  # what is told one by one is proved one by one
+            # What is told one by one is proved one by one. Others are proved now and then: else all
+            # of them would wait in memory for the loop to go on, and an interrupt as well.
+            self._ahead_bytes += len(payload) + MESSAGE_BYTES
+            if self._log is not _silent or self._ahead_bytes > AHEAD_BYTES_MAX:
                 await self._client.flush()
+                self._ahead_bytes = 0
             self._log(f'Published {len(payload)} bytes to "{subject}"')
             self._note(subject, payload)
             return len(payload)
