@@ -55,6 +55,9 @@ _PLACEHOLDERS = {
 """What stands for the value in the help, where it is not the flag's own name: what is meant without
 the flag, or what the value is."""
 
+_NEVER_NONE = {"dupe-window", "inactive-threshold", "max-pull-expire", "subject-del-markers-ttl"}
+"""Lengths of time that have no -1 for none, as others do."""
+
 
 def about_fields(cls: type) -> list[tuple["Field[Any]", About]]:
     """Fields that people can set, in wire order."""
@@ -109,7 +112,7 @@ def value_of(text: str, declared: "Field[Any]", about: About) -> object:
     if about.unit == "percent":
         return f"{int(text)}%" if int(text) > 0 else ""
     if about.unit == "duration":
-        return _age(text)
+        return _age(text, about.flag)
     if about.unit == "text":
         return text
     number = parse_size(text) if about.unit == "bytes" else int(text)
@@ -119,7 +122,9 @@ def value_of(text: str, declared: "Field[Any]", about: About) -> object:
     return number
 
 
-def _age(text: str) -> int:
+def _age(text: str, flag: str) -> int:
+    if text == "-1" and flag in _NEVER_NONE:
+        raise UsageError(f"--{flag}: expected a duration, got '{text}'")
     try:
         return parse_age(text)
     except ValueError as error:
