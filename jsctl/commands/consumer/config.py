@@ -113,7 +113,8 @@ def _asked(call: Call) -> ConsumerConfig:
     )
     config = with_flags(call, config)
     config = config if defaults else _more_questions(call, config)
-    if config.backoff and config.max_deliver in (-1, 0):
+    acked = config.ack_policy is not AckPolicy.NONE
+    if acked and config.backoff and config.max_deliver in (-1, 0):
         config = replace(config, max_deliver=len(config.backoff) + 1)
     return config
 

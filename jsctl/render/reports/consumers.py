@@ -173,7 +173,8 @@ def _add_config(screen: Details, info: ConsumerInfo, config: ConsumerConfig) -> 
     screen.row_if("Filter Subject", config.filter_subject)
     screen.row_if("Filter Subjects", joined(config.filter_subjects))
     screen.row("Deliver Policy", _deliver_policy(config))
-    screen.row_if("Deliver Queue Group", config.deliver_group)
+    if config.deliver_subject:
+        screen.row_if("Deliver Queue Group", config.deliver_group)
     screen.row("Ack Policy", ACK_WORDS.get(config.ack_policy, config.ack_policy.value))
     if config.ack_policy is not AckPolicy.NONE:
         screen.row("Ack Wait", duration(config.ack_wait))
