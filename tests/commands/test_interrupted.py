@@ -77,7 +77,6 @@ LONG = (
     Long("reply r hello", "Listening on", LEFT),
     Long("request st.r x --replies 5 --timeout 60s", "Received with rtt"),
     Long("pub x {{.Count}} --count 100000000 --sleep 10ms"),
-    Long("pub x {{.Count}} --count 100000000"),
     Long("pub x hello --count 100000000 -q"),
     Long("pub x --force-stdin"),
     Long("kv put K key"),
