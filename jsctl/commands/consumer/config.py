@@ -168,6 +168,13 @@ def _answered(
         return config
     ask = call.prompts.ask
     value: object
+
+    def check(answer: str) -> object:
+        try:
+            return value_of(answer, declared, about)
+        except UsageError as error:
+            raise ValueError(str(error)) from None
+
     if default == "no":
         value = call.prompts.confirm(text)
     elif attr == "filter_subjects":
@@ -178,8 +185,7 @@ def _answered(
         start = default or config.ack_policy.value
         value = value_of(call.prompts.choose(text, words, default=start), declared, about)
     else:
-        answer = ask(text, default=default, check=str, help_text=about.help)
-        value = value_of(answer, declared, about)
+        value = ask(text, default=default, check=check, help_text=about.help)
     return replace(config, **{attr: value})  # type: ignore[arg-type] # by value_of
 
 

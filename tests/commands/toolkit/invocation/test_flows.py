@@ -84,8 +84,10 @@ def test_a_stream_from_its_first_to_its_last_question(run: Run, talk: Talk) -> N
 
 def test_consumers_from_their_first_to_their_last_question(run: Run, talk: Talk) -> None:
     assert run("stream", "add", "S", "--subjects", "s.>", "--defaults").code == 0
-    code, shown = talk(["consumer", "add", "S"], ["C", "", "", "", "", "s.a", "7", "", "", ""])
+    answers = ["C", "", "", "", "", "s.a", "seven", "7", "", "", ""]
+    code, shown = talk(["consumer", "add", "S"], answers)
     assert code == 0, shown
+    assert "expected a whole number, got 'seven'" in shown
     in_order(shown, PULL_QUESTIONS)
     made = info(run, "consumer", "info", "S", "C")
     assert (made["max_deliver"], made["filter_subject"]) == (7, "s.a")
