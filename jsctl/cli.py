@@ -85,7 +85,7 @@ def main(
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     except ValueError as error:
-        return _failed(_unreadable(error), flags)
+        return _failed(_unreadable(error, given), flags)
     except OSError as error:  # of a file or a terminal: those of connections are other errors
         return _unwritten(error, flags)
 
@@ -450,10 +450,16 @@ def _hinted(error: JsctlError, words: Sequence[str], hints: Hints) -> JsctlError
     return error
 
 
-def _unreadable(error: ValueError) -> JsctlError:
-    """An answer that is none; what was in files is told before. Raises any other error."""
+def _unreadable(error: ValueError, given: Sequence[str]) -> JsctlError:
+    """An answer that is none, or a word that is no text where one is needed; what was in files is
+    told before. Raises any other error."""
     from jsctl.api.strict import DecodeError
 
+    if isinstance(error, UnicodeEncodeError):
+        lost = error.object[error.start]
+        word = next((word for word in given if lost in word), error.object)
+        raw = word.encode(errors="surrogateescape")
+        return UsageError(f"{raw.decode(errors='backslashreplace')} is not UTF-8")
     if not isinstance(error, DecodeError):
         raise error
     return JsctlError(f"the server's answer cannot be read: {error}")

@@ -14,7 +14,8 @@ from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.errors import ApiError
 from jsctl.api.subjects import AckSubject, parse_ack
 from jsctl.api.times import SECOND_NS
-from jsctl.api.words import AckPolicy, DeliverPolicy
+from jsctl.api.words import DeliverPolicy
+from jsctl.client.reading import passing_consumer
 from jsctl.errors import Unreachable
 
 if TYPE_CHECKING:
@@ -66,8 +67,8 @@ class Feed:
         self._subscription = await client.subscribe(
             inbox, cb=self._arrived.put, pending_msgs_limit=-1, pending_bytes_limit=-1
         )
-        made = await self._manager.create_consumer(
-            self._stream, replace(config, deliver_subject=inbox), action=""
+        made = await passing_consumer(
+            self._manager, self._stream, replace(config, deliver_subject=inbox), action=""
         )
         self.name = made.name
         if self._stream_seq is None:
@@ -178,7 +179,6 @@ async def ordered(
         stream,
         replace(
             config or ConsumerConfig(),
-            ack_policy=AckPolicy.NONE,
             max_deliver=1,
             flow_control=True,
             idle_heartbeat=HEARTBEAT_NS,

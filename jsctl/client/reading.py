@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from jsctl.api.codec import dumps
-from jsctl.api.consumer import ConsumerConfig
+from jsctl.api.consumer import ConsumerConfig, ConsumerInfo
+from jsctl.api.errors import ApiError
 from jsctl.api.subjects import api_subject, parse_ack
 from jsctl.api.times import SECOND_NS
 from jsctl.api.words import AckPolicy, DeliverPolicy
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 BATCH = 500
 BATCH_BYTES = 4 * 1024 * 1024
 INACTIVE_NS = 60 * SECOND_NS
+INACTIVE_TOO_LONG = 10153
 AGAIN_S = 0.02
 NO_RESPONDERS, NO_MESSAGE = "503", "408"
 
@@ -46,6 +48,26 @@ class StoredMessage:
     data: bytes = b""
 
 
+async def passing_consumer(
+    manager: "Manager", stream: str, config: ConsumerConfig, *, action: str
+) -> ConsumerInfo:
+    """Makes one that acknowledges nothing, whatever limits its stream has for consumers.
+
+    Raises ApiError.
+    """
+    # Left open, the stream's limit would be taken for it: no consumer that pushes has one then.
+    config = replace(config, ack_policy=AckPolicy.NONE, max_ack_pending=-1)
+    try:
+        return await manager.create_consumer(stream, config, action=action)
+    except ApiError as error:
+        if error.err_code != INACTIVE_TOO_LONG:
+            raise
+    # As long as the stream allows.
+    return await manager.create_consumer(
+        stream, replace(config, inactive_threshold=0), action=action
+    )
+
+
 async def read_stream(
     manager: "Manager",
     stream: str,
@@ -64,19 +86,20 @@ async def read_stream(
         policy = DeliverPolicy.BY_START_SEQUENCE
     elif from_time:
         policy = DeliverPolicy.BY_START_TIME
-    info = await manager.create_consumer(
+    info = await passing_consumer(
+        manager,
         stream,
         ConsumerConfig(
             deliver_policy=policy,
             opt_start_seq=from_seq if policy is DeliverPolicy.BY_START_SEQUENCE else 0,
             opt_start_time=from_time if policy is DeliverPolicy.BY_START_TIME else "",
-            ack_policy=AckPolicy.NONE,
             filter_subject=subject,
             headers_only=headers_only,
             inactive_threshold=INACTIVE_NS,
             num_replicas=1,
             mem_storage=True,
         ),
+        action="create",
     )
     loop = asyncio.get_running_loop()
     patience = loop.time() + manager.settings.timeout

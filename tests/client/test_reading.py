@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from jsctl.client.reading import read_stream
+from jsctl.api.consumer import ConsumerConfig, ConsumerInfo
+from jsctl.api.errors import ApiError
+from jsctl.api.times import SECOND_NS
+from jsctl.api.words import AckPolicy
+from jsctl.client.reading import passing_consumer, read_stream
 from jsctl.errors import Unreachable
 
 COUNT = 6
@@ -46,7 +50,7 @@ class Client:
 
 
 def read(*pulls: list[Any]) -> list[int]:
-    async def create(stream: str, config: object) -> Any:
+    async def create(stream: str, config: object, *, action: str) -> Any:
         return SimpleNamespace(name="C", num_pending=COUNT)
 
     async def delete(stream: str, name: str) -> None:
@@ -78,3 +82,34 @@ def test_one_that_is_lost_is_not_passed_over(lost: int) -> None:
     for pulls in ([found], [[*found[:3], over()], found[3:]]):
         with pytest.raises(Unreachable, match="got lost"):
             read(*pulls)
+
+
+def test_a_stream_may_limit_its_consumers() -> None:
+    made: list[ConsumerConfig] = []
+
+    async def create(stream: str, config: ConsumerConfig, *, action: str) -> ConsumerInfo:
+        made.append(config)
+        if config.inactive_threshold > 5 * SECOND_NS:
+            raise ApiError(400, 10153, "inactive threshold exceeds system limit")
+        return ConsumerInfo(name="C")
+
+    manager: Any = SimpleNamespace(create_consumer=create)
+    wanted = ConsumerConfig(inactive_threshold=30 * SECOND_NS)
+    asyncio.run(passing_consumer(manager, "S", wanted, action=""))
+    assert [one.inactive_threshold for one in made] == [30 * SECOND_NS, 0]
+    assert {(one.max_ack_pending, one.ack_policy) for one in made} == {(-1, AckPolicy.NONE)}
+
+
+def test_other_refusals_are_told() -> None:
+    async def create(stream: str, config: object, *, action: str) -> ConsumerInfo:
+        raise ApiError(404, 10059, "stream not found")
+
+    with pytest.raises(ApiError, match="stream not found"):
+        asyncio.run(
+            passing_consumer(
+                SimpleNamespace(create_consumer=create),  # type: ignore[arg-type] # all it needs
+                "S",
+                ConsumerConfig(),
+                action="",
+            )
+        )

@@ -44,3 +44,16 @@ def test_what_is_replaced_is_asked_for_however_it_is_written(
     assert main([*server, "object", "put", "R", "./it"]) == 1
     assert "cannot ask for confirmation" in capsys.readouterr().err
     assert main([*server, "object", "put", "R", "./it", "-f"]) == 0
+
+
+@pytest.mark.parametrize(("size", "code"), [(2**40, 1), (2**63 - 1, 1), (2**32 - 1, 0)])
+def test_a_chunk_has_a_size_that_fits(
+    broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str], size: int, code: int
+) -> None:
+    source = tmp_path / "source"
+    source.write_text(CONTENT)
+    server = ("-s", broker.url)
+    assert main([*server, "object", "add", f"C{size}"]) == 0
+    words = [*server, "object", "put", f"C{size}", str(source), "--name", "it"]
+    assert main([*words, "--chunk-size", str(size)]) == code
+    assert "Traceback" not in capsys.readouterr().err

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER
-from tests.commands.conftest import Result
+from tests.commands.conftest import Result, Server
 
 Run = Callable[..., Result]
 REFUSED = (
@@ -100,3 +100,30 @@ def test_a_name_that_nobody_has_is_told(cli: Run, url: str) -> None:
     lost = cli("stream", "ls", "--server", url)
     reason = "setup failed: dial tcp: lookup nobody.invalid: no such host"
     assert (lost.code, lost.err) == (1, f"jsctl: error: {reason}\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("stream", "info", "xö\udcff1"),
+        ("consumer", "ls", "xö\udcff1"),
+        ("kv", "get", "xö\udcff1", "k"),
+        ("object", "info", "B", "xö\udcff1"),
+        ("pub", "xö\udcff1", "hello"),
+        ("bench", "pub", "xö\udcff1", "--msgs", "1"),
+        ("server", "check", "stream", "--stream", "xö\udcff1"),
+    ],
+)
+def test_bytes_that_are_no_text_are_told_where_one_is_needed(
+    run: Run, words: tuple[str, ...]
+) -> None:
+    assert run("object", "add", "B").code == 0
+    refused = run(*words)
+    assert refused.code in (1, 2), refused
+    assert "Traceback" not in refused.err
+
+
+def test_a_message_that_no_server_takes_takes_no_memory(run: Run, server: Server) -> None:
+    words = ("--server-b", server.url, "--duration", "1s", "--rate", "1", "--size", str(2**62))
+    refused = run("latency", *words)
+    assert (refused.code, "maximum payload exceeded" in refused.err) == (1, True), refused

@@ -277,15 +277,22 @@ class Bucket:
         wanted = Watched(pattern=pattern, deletes=False, headers_only=True)
         return [entry.key for entry in await self.entries(wanted)]
 
+    async def values(self, pattern: str = ">") -> list[Entry]:
+        """The last revisions of all keys that have a value, in their order, each as by itself."""
+        found = await self.entries(Watched(pattern=pattern, deletes=False))
+        return [replace(entry, pending=0) for entry in found]
+
     async def compact(self) -> None:
         """Removes what deleted keys still hold, and their marks unless they are young."""
         marks = [entry for entry in await self.entries(Watched()) if entry.operation in _REMOVED]
         young_ns = time.time_ns() - MARKERS_KEPT_NS
         for entry in marks:
-            keep = 1 if entry.created_ns > young_ns else 0
+            # Up to the mark, and not all: somebody may have given the key a value meanwhile.
+            young = entry.created_ns > young_ns
+            places = {"keep": 1} if young else {"seq": entry.revision + 1}
             subject = self._read + entry.key
             with library_words():
-                await self._manager.purge(self.info.config.name, subject=subject, keep=keep)
+                await self._manager.purge(self.info.config.name, subject=subject, **places)
 
 
 _REMOVED = frozenset({Operation.DELETE, Operation.PURGE})

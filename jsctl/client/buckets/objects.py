@@ -10,7 +10,7 @@ import json
 import time
 from base64 import b64decode, urlsafe_b64encode
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -200,17 +200,26 @@ class Store:
                 for piece in pieces:
                     await sender.send(piece)
                 await sender.wait()
-                made = replace(
-                    meta, size=sender.bytes, chunks=sender.chunks, digest=sender.digest()
-                )
-                await self._tell(made)
             except BaseException:
-                await self._manager.purge(PREFIX + self.name, subject=self._chunks(meta.nuid))
+                await self._forget(meta)
                 raise
+            made = replace(meta, size=sender.bytes, chunks=sender.chunks, digest=sender.digest())
+            try:
+                await self._tell(made)
+            except ApiError:
+                await self._forget(meta)
+                raise
+            # Where nothing is answered it may be stored: its chunks stay, whatever becomes of it.
             if before is not None and not before.deleted:
                 old = self._chunks(before.nuid)
                 await self._manager.purge(PREFIX + self.name, subject=old)
         return replace(made, modified=format_time(time.time_ns()))
+
+    async def _forget(self, meta: ObjectInfo) -> None:
+        """Removes the chunks of an object that is not to be; why it is not counts for more than
+        that they may stay."""
+        with suppress(ApiError, JsctlError):
+            await self._manager.purge(PREFIX + self.name, subject=self._chunks(meta.nuid))
 
     async def _tell(self, info: ObjectInfo) -> None:
         text = json.dumps(info.document(), ensure_ascii=False, separators=(",", ":"))

@@ -155,16 +155,21 @@ async def check_bucket_there(call: Call) -> None:
 
 
 async def prepare_bucket(call: Call) -> None:
-    """Makes the benchmark's own bucket; `--purge` removes the old one first."""
+    """Makes the benchmark's own bucket, others are there; `--purge` removes the old one first."""
     name = call.text("bucket")
+    what = f"putting: getting the kv bucket '{name}'"
     try:
         check_bucket(name)
     except UsageError as error:
-        raise UsageError(f"putting: getting the kv bucket '{name}': {error}") from None
+        raise UsageError(f"{what}: {error}") from None
     async with call.manager("") as manager:
         if call.flag("purge"):
             await delete_bucket(manager, name)
         if name != OWN_BUCKET:
+            try:
+                await open_bucket(manager, name)
+            except JsctlError as error:
+                raise prefixed(error, what) from None
             return
         config = fresh_bucket(
             name,

@@ -249,7 +249,7 @@ def _job(
         pace=Pace(
             sleep_seconds=sleep_ns / SECOND_NS,
             offset_seconds=random.random() * sleep_ns / SECOND_NS if at else 0.0,
-            per_second=call.integer("throughput") / call.integer("clients", 1),
+            per_second=call.integer("throughput") / min(call.integer("clients", 1), _total(call)),
         ),
         timeout=call.settings.timeout,
         run_id=run_id,

@@ -20,6 +20,8 @@ from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Conflict, UsageError
 from jsctl.render.humanize import moment
 
+SECONDS_END = len("2026-01-02T15:04:05")
+
 
 async def rm(call: Call) -> int | None:
     """Delete a consumer, or all of a stream that match."""
@@ -75,9 +77,14 @@ def _named(found: ConsumerInfo) -> dict[str, object]:
 def _until(call: Call) -> str:
     text = call.text("until")
     if not text:
-        default = format_time(time_ns() + HOUR_NS)
-        question = "Pause until (time or duration)"
-        text = call.prompts.ask(question, default=default, check=str, prefix="")
+        default = format_time(time_ns() + HOUR_NS)[:SECONDS_END].replace("T", " ")
+        text = call.prompts.ask(
+            "Pause until (time or duration)",
+            default=default,
+            check=str,
+            help_text=f"A length of time from now (1h30m), or a time in UTC ({default})",
+            prefix="",
+        )
     return parse_until(text)
 
 

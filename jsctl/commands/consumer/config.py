@@ -18,13 +18,14 @@ from jsctl.commands.toolkit.assets.config_flags import (
 )
 from jsctl.commands.toolkit.assets.failing import told_as
 from jsctl.commands.toolkit.assets.picking import TO_LOOK_IN, check_name, consumer_of, pick_stream
-from jsctl.commands.toolkit.grammar.values import is_count
+from jsctl.commands.toolkit.grammar.values import is_count, parse_whole
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.files import save
 from jsctl.errors import UsageError
 
 LINEAR = "linear"
 NOT_CREATED = "Consumer creation failed"
+START_HELP = "The first message that is delivered, by its place or its age; also --deliver"
 MILLISECOND_NS = 1_000_000
 REPLICAS_MAX = 5
 _SKIP = ("filter", "sample", "wait", "max-pending")
@@ -88,13 +89,19 @@ def _asked(call: Call) -> ConsumerConfig:
     ask, defaults = call.prompts.ask, call.flag("defaults")
     name = call.text("consumer")
     if not name and not call.flag("ephemeral"):
-        name = ask("Consumer name", check=_name, prefix="could not request durable name")
+        name = ask(
+            "Consumer name",
+            check=_name,
+            help_text="What the consumer is called; also the second argument",
+            prefix="could not request durable name",
+        )
     durable = "" if call.flag("ephemeral") else _checked(name)
     target = call.text("target")
     if not target and not call.flag("pull"):
         target = ask(
             "Delivery target (empty for Pull Consumers)",
             check=str,
+            help_text="A subject that messages are sent to; also --target, or --pull for none",
             prefix="could not request delivery target",
         )
     config = ConsumerConfig(
@@ -106,7 +113,8 @@ def _asked(call: Call) -> ConsumerConfig:
     )
     config = with_flags(call, config)
     config = config if defaults else _more_questions(call, config)
-    if config.backoff and config.max_deliver in (-1, 0):
+    acked = config.ack_policy is not AckPolicy.NONE
+    if acked and config.backoff and config.max_deliver in (-1, 0):
         config = replace(config, max_deliver=len(config.backoff) + 1)
     return config
 
@@ -120,6 +128,7 @@ def _name(text: str) -> str:
 
 _QUESTIONS = (
     ("deliver_group", "Delivery Queue Group", "", "push"),
+    ("deliver_policy", "Start policy (all, new, last, subject, 1h, msg sequence)", "all", ""),
     ("ack_policy", "Acknowledgment policy", "", ""),
     ("replay_policy", "Replay policy", "instant", ""),
     ("filter_subjects", "Filter Stream by subjects (blank for all)", "", ""),
@@ -133,36 +142,59 @@ _QUESTIONS = (
 
 
 def _more_questions(call: Call, config: ConsumerConfig) -> ConsumerConfig:
-    if not call.given("deliver"):
-        text = "Start policy (all, new, last, subject, 1h, msg sequence)"
-        config = starting(config, call.prompts.ask(text, default="all", check=str))
     for attr, text, default, only in _QUESTIONS:
-        declared = next(one for one in fields(ConsumerConfig) if one.name == attr)
-        about = wire_of(declared).about
-        assert about is not None
-        acked = config.ack_policy is not AckPolicy.NONE
-        if call.given(about.flag) or (only == "push" and not config.deliver_subject):
+        if (only == "push" and not config.deliver_subject) or (
+            only == "acked" and config.ack_policy is AckPolicy.NONE
+        ):
             continue
-        if only == "acked" and not acked:
-            continue
-        value: object
-        if default == "no":
-            value = call.prompts.confirm(text)
-        elif attr == "filter_subjects":
-            value = tuple(call.prompts.ask(text, check=str).replace(",", " ").split())
-        else:
-            words = [word for word, _ in about.choices]
-            start = default or (config.ack_policy.value if attr == "ack_policy" else "")
-            answer = (
-                call.prompts.choose(text, words, default=start)
-                if words
-                else call.prompts.ask(text, default=start, check=str)
-            )
-            value = value_of(answer, declared, about)
-        config = replace(config, **{attr: value})  # type: ignore[arg-type] # by value_of
+        if attr != "deliver_policy":
+            config = _answered(call, config, attr, text, default)
+        elif not call.given("deliver"):
+            answer = call.prompts.ask(text, default=default, check=str, help_text=START_HELP)
+            config = starting(config, answer)
     if config.ack_policy is not AckPolicy.NONE and not call.given("backoff"):
         config = replace(config, backoff=_asked_backoff(call))
-    return _single_filter(config)
+    return _filtered(_single_filter(config))
+
+
+def _answered(
+    call: Call, config: ConsumerConfig, attr: str, text: str, default: str
+) -> ConsumerConfig:
+    """With the answer for a field, which is not asked for where its flag is given."""
+    declared = next(one for one in fields(ConsumerConfig) if one.name == attr)
+    about = wire_of(declared).about
+    assert about is not None
+    if call.given(about.flag):
+        return config
+    ask = call.prompts.ask
+    value: object
+
+    def check(answer: str) -> object:
+        try:
+            return value_of(answer, declared, about)
+        except UsageError as error:
+            raise ValueError(str(error)) from None
+
+    if default == "no":
+        value = call.prompts.confirm(text)
+    elif attr == "filter_subjects":
+        answer = ask(text, check=str, help_text=about.help)
+        value = tuple(answer.replace(",", " ").split())
+        config = replace(config, filter_subject="")
+    elif words := [word for word, _ in about.choices]:
+        start = default or config.ack_policy.value
+        value = value_of(call.prompts.choose(text, words, default=start), declared, about)
+    else:
+        value = ask(text, default=default, check=check, help_text=about.help)
+    return replace(config, **{attr: value})  # type: ignore[arg-type] # by value_of
+
+
+def _filtered(config: ConsumerConfig) -> ConsumerConfig:
+    """Who wants the last message of each subject says of which, be it of all."""
+    last = config.deliver_policy is DeliverPolicy.LAST_PER_SUBJECT
+    if last and not config.filter_subject and not config.filter_subjects:
+        return replace(config, filter_subject=">")
+    return config
 
 
 def _asked_backoff(call: Call) -> tuple[int, ...]:
@@ -173,13 +205,14 @@ def _asked_backoff(call: Call) -> tuple[int, ...]:
     ask = call.prompts.ask
     shortest_ns = ask("Minimum retry time", default="1m", check=parse_duration)
     longest_ns = ask("Maximum retry time", default="10m", check=parse_duration)
-    steps = ask("Number of steps to generate in the policy", default="20", check=int)
+    steps = ask("Number of steps to generate in the policy", default="20", check=parse_whole)
     return linear_backoff(steps, shortest_ns, longest_ns)
 
 
 def with_flags(call: Call, config: ConsumerConfig) -> ConsumerConfig:
     """The configuration with all flags given laid over it."""
     config = apply_flags(call, config, skip=_SKIP)
+    config = replace(config, metadata=without_server_metadata(config.metadata))
     if call.given("filter"):
         filters = tuple(one for text in call.texts("filter") for one in text.split(","))
         config = replace(config, filter_subject="", filter_subjects=filters)
@@ -191,10 +224,7 @@ def with_flags(call: Call, config: ConsumerConfig) -> ConsumerConfig:
     if call.duration("wait", -1) >= 0:
         config = replace(config, ack_wait=call.duration("wait"))
     if call.text("deliver"):
-        config = starting(config, call.text("deliver"))
-        unfiltered = not config.filter_subject and not config.filter_subjects
-        if unfiltered and config.deliver_policy is DeliverPolicy.LAST_PER_SUBJECT:
-            config = replace(config, filter_subject=">")
+        config = _filtered(starting(config, call.text("deliver")))
     if call.given("pause"):
         config = replace(config, pause_until=parse_until(call.text("pause")))
     return _with_groups(call, _with_backoff(call, config))

@@ -17,7 +17,7 @@ from jsctl.commands.toolkit.assets.picking import check_name, consumer_of
 from jsctl.commands.toolkit.content.bodies import header_lines, message_document
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, Unreachable, UsageError, prefixed
-from jsctl.render.humanize import duration
+from jsctl.render.humanize import duration, number
 from jsctl.render.reports.consumers import ACK_WORDS
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ def _print_message(call: Call, message: "Msg", *, pushed: bool = False) -> None:
     if ack is not None:
         out.print(
             f"[{strftime('%H:%M:%S')}] subj: {message.subject} / tries: {ack.deliveries} / "
-            f"cons seq: {ack.consumer_seq} / str seq: {ack.stream_seq} / pending: {ack.pending}"
+            f"cons seq: {ack.consumer_seq} / str seq: {ack.stream_seq} / "
+            f"pending: {number(ack.pending)}"
         )
     if message.headers:
         out.print("\nHeaders:\n")

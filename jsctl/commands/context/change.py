@@ -48,7 +48,14 @@ def _save(call: Call, name: str, base: Context) -> None:
         changes["socks_proxy"] = ""
     if call.given("description"):
         changes["description"] = call.text("description")
+    if changes.get("token") and "user" not in changes:
+        changes |= {"user": "", "password": ""}  # another login takes the place of the old one
+    elif changes.get("user") and "token" not in changes:
+        changes["token"] = ""
     context = replace(base, **changes)  # type: ignore[arg-type] # keys are field names
+    if context.user and not context.password and not context.token:
+        # A user alone is a token. Stored as one it is that for whoever reads the file.
+        context = replace(context, user="", token=context.user)
     if not context.url:
         context = replace(context, url=DEFAULT_URL)
     if call.flag("embed"):

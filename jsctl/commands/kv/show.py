@@ -6,7 +6,6 @@ from jsctl.api.stream import StreamInfo
 from jsctl.api.times import format_time
 from jsctl.client.buckets.kv import (
     PREFIX,
-    Bucket,
     Entry,
     Operation,
     Watched,
@@ -53,8 +52,9 @@ async def _list_keys(call: Call) -> None:
             bucket = await open_bucket(manager, call.text("bucket"))
         except JsctlError as error:
             raise prefixed(error, "unable to load bucket") from None
-        keys = await bucket.keys(call.text("key") or ">")
-        entries = await _entries(bucket, keys) if _verbose(call) else []
+        pattern = call.text("key") or ">"
+        entries = await bucket.values(pattern) if _verbose(call) else []
+        keys = [one.key for one in entries] if _verbose(call) else await bucket.keys(pattern)
     if _verbose(call):
         columns = CONTENT_COLUMNS
         if call.flag("display-value") or call.output.machine:
@@ -69,10 +69,6 @@ async def _list_keys(call: Call) -> None:
 
 def _verbose(call: Call) -> bool:
     return call.flag("verbose") or call.output.form != "table"
-
-
-async def _entries(bucket: Bucket, keys: Sequence[str]) -> list[Entry]:
-    return [await bucket.get(key) for key in keys]
 
 
 async def info(call: Call) -> None:

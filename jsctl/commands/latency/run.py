@@ -110,6 +110,8 @@ async def _routed(sender: "NatsClient", receiver: "NatsClient") -> None:
 
 
 async def _measure(sender: "NatsClient", receiver: "NatsClient", run: _Run) -> None:
+    if run.size > sender.max_payload:
+        raise UsageError("nats: maximum payload exceeded")
     done = asyncio.Event()
 
     async def take(message: "Msg") -> None:
@@ -125,9 +127,8 @@ async def _measure(sender: "NatsClient", receiver: "NatsClient", run: _Run) -> N
     run.publishing_ns = perf_counter_ns()
     for at in range(run.count):
         due_ns = run.publishing_ns + at * SECOND_NS // run.rate
-        left_ns = due_ns - perf_counter_ns()
-        if left_ns > 0:
-            await asyncio.sleep(left_ns / SECOND_NS)
+        # Without a wait, too, where a rate cannot be had: messages arrive, and Ctrl-C is heard.
+        await asyncio.sleep(max(0, due_ns - perf_counter_ns()) / SECOND_NS)
         struct.pack_into("<q", payload, 0, time.time_ns())
         await sender.publish(subject, bytes(payload))
         await sender._flush_pending()

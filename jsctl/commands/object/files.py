@@ -23,6 +23,9 @@ from jsctl.render.humanize import duration, size
 
 BAR_FROM_BYTES = 20_480
 """Smaller files are there before a bar would be."""
+CHUNK_BYTES_MAX = 2**32 - 1
+READ_BYTES_MAX = 64 * 1024 * 1024
+"""More fits into no message."""
 RATE_FROM_NS = 2 * SECOND_NS
 
 
@@ -72,7 +75,11 @@ def _headers(call: Call) -> dict[str, list[str]]:
 
 
 def _chunk_bytes(call: Call) -> int:
-    return call.integer("chunk-size") or CHUNK_BYTES
+    """Raises UsageError for a size that no chunk has."""
+    wanted = call.integer("chunk-size") or CHUNK_BYTES
+    if wanted > CHUNK_BYTES_MAX:
+        raise UsageError(f"--chunk-size: a chunk has {CHUNK_BYTES_MAX} bytes at most")
+    return wanted
 
 
 @contextmanager
@@ -89,6 +96,7 @@ def _source(path: str) -> Iterator[tuple[BinaryIO, int]]:
 
 
 def _pieces(stream: BinaryIO, piece_bytes: int) -> Iterator[bytes]:
+    piece_bytes = min(piece_bytes, READ_BYTES_MAX)  # room is made for all of it
     while piece := interruptible(lambda: stream.read(piece_bytes)):
         yield piece
 

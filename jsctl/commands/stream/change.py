@@ -14,6 +14,7 @@ from jsctl.commands.toolkit.assets.picking import (
     pick_stream,
     unknown_stream,
 )
+from jsctl.commands.toolkit.grammar.values import parse_whole
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Aborted, RequestFailed, UsageError
 from jsctl.render.humanize import counted
@@ -111,11 +112,18 @@ async def rmm(call: Call) -> None:
         if not seq and call.given("id"):
             raise UsageError("sequence number is required")
         if not seq:
-            seq = call.prompts.ask("Message Sequence to remove", check=int)
+            seq = call.prompts.ask("Message Sequence to remove", check=_sequence)
         confirm_bucket(call, name)
         if not call.confirm(f"Really remove message {seq} from Stream {name}"):
             return
         await manager.delete_message(name, seq)
+
+
+def _sequence(text: str) -> int:
+    seq = parse_whole(text)
+    if seq < 1:
+        raise ValueError("sequences start at 1")
+    return seq
 
 
 async def seal(call: Call) -> None:

@@ -18,6 +18,7 @@ from jsctl.api.stream import (
 from jsctl.api.words import PersistMode
 from jsctl.client.manager import as_request
 from jsctl.commands.stream.change import confirm_bucket
+from jsctl.commands.stream.origins import with_origins
 from jsctl.commands.stream.show import show_stream
 from jsctl.commands.toolkit.assets.config_files import edited, load_config
 from jsctl.commands.toolkit.assets.config_flags import (
@@ -155,7 +156,11 @@ def _asked(call: Call, *, bytes_required: bool) -> StreamConfig:
     config = with_flags(call, replace(_UNLIMITED, name=name))
     replicated = config.mirror is not None or bool(config.sources)
     if not config.subjects and not replicated:
-        words = ask("Subjects", check=lambda text: _some(text.replace(",", " ").split()))
+        words = ask(
+            "Subjects",
+            check=lambda text: _some(text.replace(",", " ").split()),
+            help_text="What the stream takes, with spaces or commas between; also --subjects",
+        )
         config = replace(config, subjects=tuple(words))
     if bytes_required and config.max_bytes == -1 and call.flag("defaults"):
         config = replace(config, max_bytes=256 * 1024 * 1024)
@@ -169,7 +174,7 @@ def _asked(call: Call, *, bytes_required: bool) -> StreamConfig:
         if question.attr == "max_bytes" and bytes_required:
             question = replace(question, default=BYTES_WHEN_REQUIRED)
         config = _answered(call, config, by_attr[question.attr], question)
-    return config
+    return with_origins(call, config)
 
 
 def _name(text: str) -> str:
@@ -236,7 +241,7 @@ def _replaced(config: StreamConfig, attr: str, value: object) -> StreamConfig:
 
 def with_flags(call: Call, config: StreamConfig) -> StreamConfig:
     """The configuration with all flags given laid over it."""
-    config = apply_flags(call, config)
+    config = as_request(apply_flags(call, config))
     for change in (_place, _replicate, _transform, _republish, _limit_consumers):
         config = change(call, config)
     return config

@@ -13,11 +13,12 @@ from jsctl.commands.toolkit.assets.failing import told_as
 from jsctl.commands.toolkit.assets.picking import pick_stream, stream_of
 from jsctl.commands.toolkit.assets.unreachable import print_unreachable
 from jsctl.commands.toolkit.content.bodies import NIL_BODY, translated
+from jsctl.commands.toolkit.grammar.values import parse_whole
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.files import SHARED_MODE, save
 from jsctl.errors import NeedsConfirmation, UsageError
 from jsctl.render.column import sort_rows
-from jsctl.render.humanize import counted, duration, go_moment, moment, number
+from jsctl.render.humanize import duration, go_moment, moment, number
 from jsctl.render.reports.stream.tables import (
     LIST_COLUMNS,
     REPLICATION_COLUMNS,
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 NO_MESSAGE = 10037
 VIEW_MAX = 25
+ANY = -1
+"""In the place of a sequence: another way to find the message is asked for."""
 _SORTS = ("consumers", "messages", "name", "storage")
 
 
@@ -176,7 +179,7 @@ def _print_subjects(call: Call, stream: str, counts: list[tuple[str, int]]) -> N
             row += [subject, number(count)]
         rows.append(row + [""] * (2 * pairs - len(row)))
     heads = ["Subject", "Count"] * pairs
-    title = f"{counted(len(counts), 'Subject')} in stream {stream}"
+    title = f"{len(counts)} Subject{'' if len(counts) == 1 else 's'} in stream {stream}"
     out = call.output
     if out.form == "md":
         from jsctl.render.formats import as_markdown
@@ -194,9 +197,7 @@ async def get(call: Call) -> None:
         seq = call.integer("id")
         last_for = "" if seq else call.text("last-for")
         if not call.given("id") and not last_for:
-            seq = call.prompts.ask(
-                "Message Sequence to retrieve", check=_sequence, prefix="invalid input"
-            )
+            seq, last_for = _asked_which(call)
         what = f": last message of {last_for}" if last_for else f"#{seq}"
         with told_as(f"could not retrieve {stream}{what}"):
             message = await manager.message(stream, seq=seq, last_for=last_for)
@@ -206,9 +207,21 @@ async def get(call: Call) -> None:
     _print_message(call, stream, message)
 
 
+def _asked_which(call: Call) -> tuple[int, str]:
+    """The sequence of a message, or 0 and the subject whose last one is wanted."""
+    text = "Message Sequence to retrieve"
+    seq = call.prompts.ask(text, default=str(ANY), check=_sequence, prefix="invalid input")
+    if seq != ANY:
+        return seq, ""
+    subject = call.prompts.ask("Subject to retrieve last message for", check=str)
+    if not subject:
+        raise UsageError("no ID or subject specified")
+    return 0, subject
+
+
 def _sequence(text: str) -> int:
-    seq = int(text)
-    if seq < 1:
+    seq = parse_whole(text)
+    if seq < 1 and seq != ANY:
         raise ValueError("sequences start at 1")
     return seq
 

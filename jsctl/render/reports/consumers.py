@@ -152,6 +152,8 @@ def consumer_screen(info: ConsumerInfo, *, only_state: bool = False) -> Details:
         _add_config(screen, info, config)
         _add_delivery(screen, config)
         _add_priority(screen, info, config)
+        _add_target(screen, "Mirror Target", "_nats.mirror.", config)
+        _add_target(screen, "Source Target", "_nats.src.", config)
         add_metadata(screen, config.metadata)
     _add_cluster(screen, info, config)
     _add_state(screen, info, config)
@@ -171,7 +173,8 @@ def _add_config(screen: Details, info: ConsumerInfo, config: ConsumerConfig) -> 
     screen.row_if("Filter Subject", config.filter_subject)
     screen.row_if("Filter Subjects", joined(config.filter_subjects))
     screen.row("Deliver Policy", _deliver_policy(config))
-    screen.row_if("Deliver Queue Group", config.deliver_group)
+    if config.deliver_subject:
+        screen.row_if("Deliver Queue Group", config.deliver_group)
     screen.row("Ack Policy", ACK_WORDS.get(config.ack_policy, config.ack_policy.value))
     if config.ack_policy is not AckPolicy.NONE:
         screen.row("Ack Wait", duration(config.ack_wait))
@@ -221,7 +224,7 @@ def _add_pull_limits(screen: Details, config: ConsumerConfig) -> None:
 def _backoff(steps: tuple[int, ...]) -> str:
     texts = [format_duration(step) for step in steps]
     if len(texts) > BACKOFF_SHOWN:
-        return f"{joined(texts[:5])} ... {joined(texts[-5:])} ({len(texts)} total)"
+        return f"{joined([*texts[:5], '...', *texts[-5:]])} ({len(texts)} total)"
     return joined(texts)
 
 
@@ -240,6 +243,15 @@ def _add_priority(screen: Details, info: ConsumerInfo, config: ConsumerConfig) -
         screen.row("Priority Groups", joined(config.priority_groups))
         if config.priority_timeout:
             screen.row("Pinned TTL", duration(config.priority_timeout))
+
+
+def _add_target(screen: Details, title: str, prefix: str, config: ConsumerConfig) -> None:
+    """The stream that takes what the consumer delivers, where its server has said so."""
+    if not config.metadata.get(f"{prefix}stream"):
+        return
+    screen.section(title)
+    for label, key in (("Stream", "stream"), ("Account", "acc"), ("Domain", "domain")):
+        screen.row_if(label, config.metadata.get(f"{prefix}{key}", ""))
 
 
 def _add_cluster(screen: Details, info: ConsumerInfo, config: ConsumerConfig) -> None:

@@ -151,3 +151,18 @@ def test_a_selection_that_is_no_text_is_one_line(cli: Run) -> None:
     found = cli("stream", "ls")
     assert (found.code, found.err.count("\n")) == (1, 1)
     assert "does not hold the name of a context" in found.err
+
+
+def test_another_login_takes_the_place_of_the_old_one(cli: Run) -> None:
+    store = ContextStore.default(os.environ)
+
+    def login(*words: str) -> tuple[str, str, str]:
+        assert cli("ctx", "add", "a", *words).code == 0
+        kept = store.load("a")
+        return kept.user, kept.password, kept.token
+
+    assert login("--user", "alone") == ("", "", "alone")  # and so `nats` reads it
+    assert login("--user", "u", "--password", "p") == ("u", "p", "")
+    assert login("--user", "v") == ("v", "p", "")
+    assert login("--token", "t") == ("", "", "t")
+    assert login("--description", "d") == ("", "", "t")

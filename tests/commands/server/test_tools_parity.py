@@ -66,3 +66,5 @@ def test_a_hash_is_of_its_password(cli: Run, monkeypatch: pytest.MonkeyPatch) ->
     found = cli("server", "passwd", "-c", "4").out.strip()
     assert bcrypt.checkpw(b"from elsewhere", found.encode())
     assert cli("server", "passwd", "-p", "ü" * 40).code == 1
+    found = cli("server", "passwd", "-c", "4", "-p", "ten bytes \udcff").out.strip()
+    assert bcrypt.checkpw(b"ten bytes \xff", found.encode())

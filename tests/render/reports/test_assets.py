@@ -359,7 +359,7 @@ def test_rows_of_the_consumer_reports() -> None:
                 "Durable Name: other",
                 "Deliver Policy: Since ",
                 "Maximum Deliveries: 5",
-                "5s ... 12s",
+                "5s, ..., 12s",
                 "(16 total)",
                 "Max Pull Batch: 1",
                 "Max Pull Expire: 1.00s",

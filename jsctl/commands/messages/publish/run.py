@@ -20,7 +20,7 @@ from jsctl.commands.toolkit.content.bodies import (
 from jsctl.commands.toolkit.content.templates import fill, unique_id
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Unreachable, UsageError
-from jsctl.render.humanize import counted
+from jsctl.render.humanize import counted, number
 
 if TYPE_CHECKING:
     from jsctl.client.library import NatsClient
@@ -32,6 +32,8 @@ BATCH_ID, BATCH_SEQUENCE, BATCH_COMMIT = (
     "Nats-Batch-Sequence",
     "Nats-Batch-Commit",
 )
+AHEAD_BYTES_MAX, MESSAGE_BYTES = 1024 * 1024, 64
+"""So much may be on its way; about so much is a message without its body."""
 
 
 async def publish(call: Call) -> None:
@@ -111,6 +113,7 @@ class _Sender:
         self._stores = call.flag("jetstream") or bool(schedule)
         self._log = log
         self._told: list[dict[str, object]] = []
+        self._ahead_bytes = 0
         self._requests = Requester(client, call.settings)
 
     async def send(self, body: str, number: int) -> int:
@@ -120,8 +123,12 @@ class _Sender:
         headers = filled_headers(self._headers, number, behind=self._schedule)
         if not self._stores:
             await self._client.publish(subject, payload, call.text("reply"), headers)
-            if self._log is not _silent:  # what is told one by one is proved one by one
+            # What is told one by one is proved one by one. Others are proved now and then: else all
+            # of them would wait in memory for the loop to go on, and an interrupt as well.
+            self._ahead_bytes += len(payload) + MESSAGE_BYTES
+            if self._log is not _silent or self._ahead_bytes > AHEAD_BYTES_MAX:
                 await self._client.flush()
+                self._ahead_bytes = 0
             self._log(f'Published {len(payload)} bytes to "{subject}"')
             self._note(subject, payload)
             return len(payload)
@@ -164,7 +171,7 @@ async def stored(
 
 def stored_text(document: dict[str, object]) -> str:
     """Where a message went."""
-    text = f"Stored in Stream: {document.get('stream')} Sequence: {document.get('seq')}"
+    text = f"Stored in Stream: {document.get('stream')} Sequence: {_counted(document.get('seq'))}"
     if document.get("domain"):
         text += f' Domain: "{document["domain"]}"'
     if document.get("duplicate"):
@@ -172,6 +179,11 @@ def stored_text(document: dict[str, object]) -> str:
     if document.get("val"):
         text += f" Counter Value: {document['val']}"
     return text
+
+
+def _counted(seq: object) -> str:
+    """A sequence of an answer, which may be anything."""
+    return number(seq) if isinstance(seq, int) else str(seq)
 
 
 async def _publish_batch(call: Call, headers: HeaderPairs) -> None:
@@ -184,21 +196,22 @@ async def _publish_batch(call: Call, headers: HeaderPairs) -> None:
     log: Callable[[str], None] = _silent if call.flag("quiet") else call.output.log
     messages: list[tuple[int, str, bytes]] = []
     for body in bodies_of(call):
-        for number in range(1, count + 1):
-            messages.append((number, *_filled(call, body, number)))
+        for nth in range(1, count + 1):
+            messages.append((nth, *_filled(call, body, nth)))
             log(f'Adding {len(messages[-1][2])} bytes to batch on subject "{messages[-1][1]}"')
     if not messages:
         return
     async with call.client() as client:
         requests = Requester(client, call.settings)
-        for at, (number, subject, payload) in enumerate(messages, 1):
+        for at, (nth, subject, payload) in enumerate(messages, 1):
             place = [(BATCH_ID, batch), (BATCH_SEQUENCE, str(at))]
             last = [(BATCH_COMMIT, "1")] if at == len(messages) else []
-            more = filled_headers(headers, number, behind=[*place, *last])
+            more = filled_headers(headers, nth, behind=[*place, *last])
             if not last:
                 await client.publish(subject, payload, headers=more)
                 continue
             answer = await stored(requests, subject, payload, more)
-    log(f"Wrote batch ID: {batch} Messages: {len(messages)} Sequence: {answer.get('seq')}")
+    stored_as = f"Messages: {number(len(messages))} Sequence: {_counted(answer.get('seq'))}"
+    log(f"Wrote batch ID: {batch} {stored_as}")
     if call.output.asked:
         call.output.json({**answer, "batch": batch, "count": len(messages)})

@@ -20,7 +20,7 @@ from jsctl.commands.toolkit.content.bodies import (
 )
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError
-from jsctl.render.humanize import moment_ns
+from jsctl.render.humanize import moment_ns, number
 from jsctl.render.reports.subjects import (
     SUBJECT_COLUMNS,
     busiest,
@@ -218,8 +218,8 @@ def _received(subject: str, reply: str, stored: AckSubject | None, *, direct: bo
             f"JetStream message (direct): stream: {stored.stream} seq {stored.stream_seq} / {end}"
         )
     return (
-        f"JetStream message: stream: {stored.stream} seq: {stored.stream_seq} / "
-        f"pending: {stored.pending} / {end}"
+        f"JetStream message: stream: {stored.stream} "
+        f"seq: {number(stored.stream_seq)} / pending: {number(stored.pending)} / {end}"
     )
 
 

@@ -29,9 +29,10 @@ def passwd(call: Call) -> None:
     password = password or _asked(call)
     if len(password) < LENGTH_MIN:
         raise UsageError(f"password should be at least {LENGTH_MIN} characters long")
-    if len(password.encode()) > BYTES_MAX:
+    secret = password.encode("utf-8", "surrogateescape")  # the bytes that were given
+    if len(secret) > BYTES_MAX:
         raise UsageError("error producing bcrypt hash: bcrypt: password length exceeds 72 bytes")
-    hashed = bcrypt.hashpw(password.encode(), bcrypt.gensalt(cost, prefix=b"2a")).decode()
+    hashed = bcrypt.hashpw(secret, bcrypt.gensalt(cost, prefix=b"2a")).decode()
     if call.as_data:
         call.output.json({"password": password if made else "", "hash": hashed})
         return
@@ -42,13 +43,20 @@ def passwd(call: Call) -> None:
 
 def _asked(call: Call) -> str:
     """Twice, and not shown."""
-    from getpass import getpass
-
     if not call.prompts.possible:
         raise NeedsConfirmation(
             "could not read password: cannot prompt for user input without a terminal"
         )
-    first, second = (getpass(f"? {what} password ") for what in ("Enter", "Re-enter"))
+    first, second = (
+        call.prompts.secret(f"{what} password", check=_long_enough)
+        for what in ("Enter", "Re-enter")
+    )
     if first != second:
         raise UsageError("entered and re-entered passwords do not match")
     return first
+
+
+def _long_enough(password: str) -> str:
+    if len(password) < LENGTH_MIN:
+        raise ValueError(f"value is too short. Min length is {LENGTH_MIN}")
+    return password

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from jsctl.api.codec import default_of, encode, wire_of
 from jsctl.api.fields import About
 from jsctl.commands.toolkit.grammar.spec import Kind, Option
-from jsctl.commands.toolkit.grammar.values import parse_age, parse_size
+from jsctl.commands.toolkit.grammar.values import parse_age, parse_size, parse_whole
 from jsctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,6 +54,9 @@ _PLACEHOLDERS = {
 }
 """What stands for the value in the help, where it is not the flag's own name: what is meant without
 the flag, or what the value is."""
+
+_NEVER_NONE = {"dupe-window", "inactive-threshold", "max-pull-expire", "subject-del-markers-ttl"}
+"""Lengths of time that have no -1 for none, as others do."""
 
 
 def about_fields(cls: type) -> list[tuple["Field[Any]", About]]:
@@ -109,17 +112,19 @@ def value_of(text: str, declared: "Field[Any]", about: About) -> object:
     if about.unit == "percent":
         return f"{int(text)}%" if int(text) > 0 else ""
     if about.unit == "duration":
-        return _age(text)
+        return _age(text, about.flag)
     if about.unit == "text":
         return text
-    number = parse_size(text) if about.unit == "bytes" else int(text)
+    number = parse_size(text) if about.unit == "bytes" else parse_whole(text)
     if about.maximum is not None and number > about.maximum:
         text, most = format(number, ","), format(about.maximum, ",")
         raise UsageError(f"{about.flag} {text} is too big, the maximum is {most}")
     return number
 
 
-def _age(text: str) -> int:
+def _age(text: str, flag: str) -> int:
+    if text == "-1" and flag in _NEVER_NONE:
+        raise UsageError(f"--{flag}: expected a duration, got '{text}'")
     try:
         return parse_age(text)
     except ValueError as error:

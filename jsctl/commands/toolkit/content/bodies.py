@@ -67,7 +67,9 @@ def filled_headers(
 
 
 def check_subject(subject: str) -> str:
-    """The subject if one can publish on it; raises UsageError."""
+    """The subject if one can publish on it; raises UsageError, UnicodeEncodeError if it is bytes
+    that are no text."""
+    subject.encode()
     if not subject or any(mark in subject for mark in " \t\r\n") or "" in subject.split("."):
         raise UsageError("nats: invalid subject")
     return subject

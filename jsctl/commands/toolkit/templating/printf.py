@@ -7,7 +7,7 @@ from jsctl.api.strict import quoted
 from jsctl.commands.toolkit.templating.values import general, shown, type_of
 from jsctl.dataclass import dataclass
 
-_VERB = re.compile(r"%([+\-# 0]*)(\*|\d+)?(?:(\.)(\*|\d+)?)?(.|$)", re.DOTALL)
+_VERB = re.compile(r"%([+\-# 0]*)(\*|[0-9]+)?(?:(\.)(\*|[0-9]+)?)?(.|$)", re.DOTALL)
 WIDTH_MAX = 1_000_000
 WRITTEN_MAX = 64 * 1024 * 1024
 """Of all values of a text with their widths; a few characters may ask for gigabytes."""
@@ -45,7 +45,11 @@ class _Arguments:
 def printf(form: str, *values: object) -> str:
     """The text; what does not fit stands in it as Go words that."""
     arguments = _Arguments(values)
-    text = _VERB.sub(lambda found: _written(found, arguments), form)
+    end = next((found for found in _VERB.finditer(form) if _endless(found)), None)
+    text = _VERB.sub(lambda found: _written(found, arguments), form[: end and end.start()])
+    if end:  # Go reads no further, and misses the verb.
+        arguments.at = min(len(values), arguments.at + (end[2] == "*"))
+        text += "%!(NOVERB)"
     rest = values[arguments.at :]
     if rest:
         left = ", ".join(
@@ -53,6 +57,12 @@ def printf(form: str, *values: object) -> str:
         )
         text += f"%!(EXTRA {left})"
     return text
+
+
+def _endless(found: re.Match[str]) -> bool:
+    """Whether a width or precision that stands there has more digits than Go looks at."""
+    numbers = (text.lstrip("0") for text in found.group(2, 4) if text and text != "*")
+    return any(int(digits[:-1][:9] or 0) > WIDTH_MAX for digits in numbers)
 
 
 def _written(found: re.Match[str], arguments: _Arguments) -> str:
@@ -79,9 +89,7 @@ def _written(found: re.Match[str], arguments: _Arguments) -> str:
 def _star(given: str | None, what: str, arguments: _Arguments) -> tuple[str, int | None]:
     """A width or precision: a number, or the next argument."""
     if given != "*":
-        number = int(given) if given else None
-        large = number is not None and number > WIDTH_MAX
-        return (f"%!(BAD{what})", None) if large else ("", number)
+        return "", int(given) if given else None
     try:
         value = arguments.take()
     except IndexError:

@@ -109,7 +109,8 @@ def _add_limits(screen: Details, config: StreamConfig) -> None:
     limits = config.consumer_limits
     if limits.inactive_threshold > 0:
         screen.row("Consumer Inactive Threshold", duration(limits.inactive_threshold))
-    screen.row_if("Consumer Max Ack Pending", max(limits.max_ack_pending, 0))
+    if limits.max_ack_pending > 0:
+        screen.row("Consumer Max Ack Pending", number(limits.max_ack_pending))
 
 
 def _add_replication(screen: Details, config: StreamConfig) -> None:

@@ -84,8 +84,10 @@ def test_a_stream_from_its_first_to_its_last_question(run: Run, talk: Talk) -> N
 
 def test_consumers_from_their_first_to_their_last_question(run: Run, talk: Talk) -> None:
     assert run("stream", "add", "S", "--subjects", "s.>", "--defaults").code == 0
-    code, shown = talk(["consumer", "add", "S"], ["C", "", "", "", "", "s.a", "7", "", "", ""])
+    answers = ["C", "", "", "", "", "s.a", "seven", "7", "", "", ""]
+    code, shown = talk(["consumer", "add", "S"], answers)
     assert code == 0, shown
+    assert "expected a whole number, got 'seven'" in shown
     in_order(shown, PULL_QUESTIONS)
     made = info(run, "consumer", "info", "S", "C")
     assert (made["max_deliver"], made["filter_subject"]) == (7, "s.a")
@@ -158,3 +160,9 @@ def test_buckets_are_picked_from_a_list(run: Run, talk: Talk) -> None:
         code, shown = talk([kind, "rm", "B1"], ["y"])
         assert code == 0, shown
         assert run(kind, "info", "B1").code == 1
+
+
+def test_a_password_is_asked_for_until_it_is_long_enough_or_nobody_answers(talk: Talk) -> None:
+    code, shown = talk(["server", "passwd"], ["short", "\x04"])
+    assert (code, "Traceback" in shown) == (1, False), shown
+    assert "too short" in shown and "interrupt" in shown

@@ -45,8 +45,8 @@ def test_missing_answers_of_add_are_asked_for(run: Callable[..., Result], talk: 
     ]
     code, shown = talk(["stream", "add", "Q", *given], ["q.>", "many", "5", "n"])
     assert code == 0, shown
-    assert "? Subjects q.>\n" in shown
-    assert "X Sorry, your reply was invalid: " in shown
+    assert "? Subjects [? for help] q.>\n" in shown
+    assert "X Sorry, your reply was invalid: expected a whole number, got 'many'\n" in shown
     assert "? Stream Messages Limit [? for help] (-1) 5\n" in shown
     assert "? Allow purging subjects or the entire stream (Y/n) n\n" in shown
     assert "Maximum Messages: 5\n" in shown
