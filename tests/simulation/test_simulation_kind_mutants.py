@@ -211,7 +211,8 @@ def _one_more_of_a_subject(patch: Patch) -> None:
 def _one_consumer_is_enough(patch: Patch) -> None:
     def done(self: ConsumedMessages, seq: int) -> bool:
         subject = self.stream.store.subject_of(seq) or b""
-        return any(not watcher.needs(seq, subject) for watcher in self.watchers.values())
+        known = self.interests.watchers.values()
+        return any(not watcher.needs(seq, subject) for watcher in known)
 
     patch.setattr(ConsumedMessages, "_is_done_with", done)
 

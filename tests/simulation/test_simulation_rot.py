@@ -10,12 +10,14 @@ import pytest
 from jsctl.broker.assets.repair.agent import RepairAgent
 from jsctl.broker.assets.repair.range_server import RangeServer
 from jsctl.broker.assets.repair.records import records_of
+from jsctl.broker.assets.repair.repairs import Again
 from jsctl.broker.peers.items import RangeAnswer, RangeRequest
 from jsctl.broker.raft.types import WHOLE
 from jsctl.broker.replication import bootstrap
 from jsctl.broker.store import record
 from jsctl.broker.store.index import LostRecords
 from jsctl.broker.store.segments.segment import REMOVE, Envelope, walk
+from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.stream_store import StreamStore
 from jsctl.broker.store.wal.recovery import Scan
 from tests.simulation import rot
@@ -134,9 +136,11 @@ def _damaged_messages_are_taken_for_removed(patch: Patch) -> None:
 
 
 def _hopeless_at_once(patch: Patch) -> None:
-    """A damaged message counts as lost for good before any other replica was asked for it."""
+    """A damaged message counts as lost for good before any other replica was asked for it, and
+    before it was read once more."""
     judge = RepairAgent.judge
     patch.setattr(RepairAgent, "judge", lambda self, lost, voters: judge(self, lost, ()))
+    patch.setattr(Again, "waited_for", lambda self, unread, now_ns: SeqSet())
 
 
 def _the_last_message_of_an_answer_is_left_out(patch: Patch) -> None:
