@@ -65,7 +65,7 @@ def concerns_of(consumer: Consumer, coming: Filters | None) -> Sequence[bytes] |
     return [pattern for one in some for pattern in one.patterns]
 
 
-class _Entry:
+class _WatcherEntry:
     """A consumer; one object for all of its patterns."""
 
     __slots__ = ("patterns", "watcher")
@@ -79,7 +79,7 @@ class _Entry:
 
 
 def _found(
-    plain: tuple[_Entry, ...], groups: tuple[tuple[_Entry, ...], ...]
+    plain: tuple[_WatcherEntry, ...], groups: tuple[tuple[_WatcherEntry, ...], ...]
 ) -> tuple[ConsumerWatcher, ...]:
     return tuple([entry.watcher for entry in dict.fromkeys(plain)])
 
@@ -93,10 +93,10 @@ class Interests:
         self.watchers = ChainMap[str, ConsumerWatcher](*maps)
         self._touched = touched
         touched.update(self.watchers)
-        self._known: dict[str, _Entry] = {}
+        self._known: dict[str, _WatcherEntry] = {}
         self._always: dict[str, ConsumerWatcher] = {}
         """Who is asked about everything."""
-        self._index: Sublist[_Entry, tuple[ConsumerWatcher, ...]] = Sublist(_found)
+        self._index: Sublist[_WatcherEntry, tuple[ConsumerWatcher, ...]] = Sublist(_found)
 
     @property
     def all_take_all(self) -> bool:
@@ -116,10 +116,10 @@ class Interests:
             self._forget(name)
             watcher = self.watchers.get(name)
             if watcher is not None:
-                self._take(name, _Entry(watcher, watcher.concerns))
+                self._take(name, _WatcherEntry(watcher, watcher.concerns))
         self._touched.clear()
 
-    def _take(self, name: str, entry: _Entry) -> None:
+    def _take(self, name: str, entry: _WatcherEntry) -> None:
         self._known[name] = entry
         if entry.patterns is None:
             self._always[name] = entry.watcher

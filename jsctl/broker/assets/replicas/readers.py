@@ -34,7 +34,7 @@ class Reader(Protocol):
         """The stream was purged of a pattern (empty: of everything); `stream_changed` follows."""
 
 
-class _Entry:
+class _ReaderEntry:
     """A reader; one object for all of its patterns."""
 
     __slots__ = ("filters", "reader", "wary")
@@ -47,10 +47,12 @@ class _Entry:
         self.wary = wary
 
 
-_Crowd = Sublist[_Entry, tuple[_Entry, ...]]
+_Crowd = Sublist[_ReaderEntry, tuple[_ReaderEntry, ...]]
 
 
-def _found(plain: tuple[_Entry, ...], groups: tuple[tuple[_Entry, ...], ...]) -> tuple[_Entry, ...]:
+def _found(
+    plain: tuple[_ReaderEntry, ...], groups: tuple[tuple[_ReaderEntry, ...], ...]
+) -> tuple[_ReaderEntry, ...]:
     return tuple(dict.fromkeys(plain))
 
 
@@ -60,16 +62,16 @@ class Readers:
     __slots__ = ("_all", "_asleep", "_crowd", "_each", "_known", "_wary")
 
     def __init__(self) -> None:
-        self._known: dict[int, _Entry] = {}
-        self._all: dict[int, _Entry] = {}
+        self._known: dict[int, _ReaderEntry] = {}
+        self._all: dict[int, _ReaderEntry] = {}
         """For whom every message is."""
-        self._asleep: dict[int, _Entry] = {}
+        self._asleep: dict[int, _ReaderEntry] = {}
         """Of these, who does not want to hear of them now."""
-        self._each: dict[int, _Entry] = {}
+        self._each: dict[int, _ReaderEntry] = {}
         """Of the others, who is compared one by one."""
         self._crowd: _Crowd | None = None
         """And who is looked up."""
-        self._wary: dict[int, _Entry] = {}
+        self._wary: dict[int, _ReaderEntry] = {}
         """Who may wait for acks of messages that do not pass any more."""
 
     def __bool__(self) -> bool:
@@ -80,7 +82,7 @@ class Readers:
         hold messages that do not pass, and is told of all that are removed."""
         self.remove(reader)
         key = id(reader)
-        entry = self._known[key] = _Entry(reader, filters, wary)
+        entry = self._known[key] = _ReaderEntry(reader, filters, wary)
         if filters.is_all:
             self._all[key] = entry
             return
@@ -134,7 +136,7 @@ class Readers:
             if count:
                 entry.reader.stored(first, count, None)
         if self._crowd is not None:
-            concerned: dict[_Entry, list[int]] = {}
+            concerned: dict[_ReaderEntry, list[int]] = {}
             for seq, entries in zip(seqs, self._crowd.match_many(subjects), strict=True):
                 for entry in entries:
                     concerned.setdefault(entry, []).append(seq)
@@ -143,14 +145,14 @@ class Readers:
 
     def removed(self, gone: Sequence[Removed]) -> None:
         """The stream lost these messages, and no others."""
-        concerned: dict[_Entry, list[Removed]] = {}
+        concerned: dict[_ReaderEntry, list[Removed]] = {}
         for one in gone:
             for entry in self._concerned(one.subjects):
                 concerned.setdefault(entry, []).append(one)
         for entry, some in concerned.items():
             entry.reader.removed(some)
 
-    def _concerned(self, subjects: Sequence[bytes]) -> Iterable[_Entry]:
+    def _concerned(self, subjects: Sequence[bytes]) -> Iterable[_ReaderEntry]:
         if not subjects:
             return self._known.values()
         passing = [one for one in self._each.values() if any(map(one.filters.match, subjects))]
@@ -170,6 +172,6 @@ class Readers:
             entry.reader.purged(pattern)
 
 
-def _insert(crowd: _Crowd, entry: _Entry) -> None:
+def _insert(crowd: _Crowd, entry: _ReaderEntry) -> None:
     for pattern in entry.filters.patterns:
         crowd.insert(pattern, entry)
