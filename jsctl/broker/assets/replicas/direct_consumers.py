@@ -10,12 +10,12 @@ from dataclasses import field
 
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.broker.assets.replicas.listening import Listening
-from jsctl.broker.assets.replicas.readers import Readers
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.consumers.acks import flow_pattern
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
+from jsctl.broker.jetstream.consumers.readers import Readers
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.stream_store import Removed

@@ -20,10 +20,10 @@ from jsctl.broker.assets.replicas.facts import BatchesAbandoned
 from jsctl.broker.assets.replicas.inbound import Inbound
 from jsctl.broker.assets.replicas.interests import Interests, Watchers
 from jsctl.broker.assets.replicas.listening import Listening
-from jsctl.broker.assets.replicas.readers import Readers
 from jsctl.broker.assets.replicas.replica_context import REFUSED_NS, ReplicaContext
 from jsctl.broker.deadlines import earliest
 from jsctl.broker.interest.targets import Sink
+from jsctl.broker.jetstream.consumers.readers import Readers
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.streams.admission import StreamLeader
 from jsctl.broker.jetstream.streams.entries import StreamEntry

@@ -13,13 +13,13 @@ from jsctl.broker.assets.replicas.assigned import Assigned
 from jsctl.broker.assets.replicas.facts import StreamServes
 from jsctl.broker.assets.replicas.interests import Interests, Watchers
 from jsctl.broker.assets.replicas.leading_stream import LeadingStream
-from jsctl.broker.assets.replicas.readers import Readers
 from jsctl.broker.assets.replicas.replica_context import (
     ReplicaContext,
 )
 from jsctl.broker.assets.replicas.stored_stream import StoredStream, StreamImporter
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.config_texts import STREAMS
+from jsctl.broker.jetstream.consumers.readers import Readers
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.streams.admission import StreamLeader
 from jsctl.broker.jetstream.streams.entries import (

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
-from jsctl.broker.assets.replicas.readers import CROWD, Readers
+from jsctl.broker.jetstream.consumers.readers import CROWD, Readers
 from jsctl.broker.store.contents import Contents
 from jsctl.broker.store.stream_store import Removed
 from jsctl.broker.subject.matching import TOKENS_MAX, Filters
