@@ -19,6 +19,8 @@ class Watchers(dict[str, ConsumerWatcher]):
     `touched`: names about which something changed; shared by those that are looked at together.
     """
 
+    __slots__ = ("touched",)
+
     def __init__(self, touched: set[str]) -> None:
         super().__init__()
         self.touched = touched
@@ -96,7 +98,8 @@ class Interests:
         self._known: dict[str, _WatcherEntry] = {}
         self._always: dict[str, ConsumerWatcher] = {}
         """Who is asked about everything."""
-        self._index: Sublist[_WatcherEntry, tuple[ConsumerWatcher, ...]] = Sublist(_found)
+        self._index: Sublist[_WatcherEntry, tuple[ConsumerWatcher, ...]] | None = None
+        """The others, if there are any."""
 
     @property
     def all_take_all(self) -> bool:
@@ -109,7 +112,8 @@ class Interests:
     def about(self, subject: bytes) -> list[ConsumerWatcher]:
         """Who is to be asked about a message: all whom it may concern, and some others."""
         self._follow()
-        return [*self._always.values(), *self._index.match(subject)]
+        some = () if self._index is None else self._index.match(subject)
+        return [*self._always.values(), *some]
 
     def _follow(self) -> None:
         for name in sorted(self._touched):
@@ -123,13 +127,15 @@ class Interests:
         self._known[name] = entry
         if entry.patterns is None:
             self._always[name] = entry.watcher
-        else:
-            for pattern in entry.patterns:
-                self._index.insert(pattern, entry)
+            return
+        if self._index is None:
+            self._index = Sublist(_found)
+        for pattern in entry.patterns:
+            self._index.insert(pattern, entry)
 
     def _forget(self, name: str) -> None:
         entry = self._known.pop(name, None)
-        if entry is not None and entry.patterns is not None:
+        if entry is not None and entry.patterns is not None and self._index is not None:
             for pattern in entry.patterns:
                 self._index.remove(pattern, entry)
         self._always.pop(name, None)

@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import islice
 
-AHEAD_MAX = 1024
-"""So many are kept; who has more of them in front is not waited for, and looks for itself."""
+AHEAD_MAX = 64
+"""So many are kept of each consumer; who has more of them in front looks for itself."""
 
 
 class Ahead:
