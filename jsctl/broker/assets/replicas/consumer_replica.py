@@ -388,6 +388,7 @@ class ConsumerReplica:
         """The stream was purged of a pattern; empty: of everything."""
         if self.leader is not None:
             self.leader.purged(pattern)
+            self.wake()
 
     # ConsumerWatcher
 

@@ -130,6 +130,7 @@ class DirectConsumer:
     def purged(self, pattern: bytes) -> None:
         """The stream was purged."""
         self.leader.purged(pattern)
+        self.wake()
 
 
 @dataclass(slots=True)

@@ -201,6 +201,16 @@ def test_what_came_while_nobody_waited_counts(client: PlayClient) -> None:
     assert pending(client, "ALL") == 1
 
 
+@pytest.mark.parametrize("name", ["C1", "ALL"])
+def test_a_purge_moves_whom_nobody_pulls_from(client: PlayClient, name: str) -> None:
+    for _ in range(3):
+        client.request("s.1", b"x")
+    assert pending(client, name) == 3
+    client.ask("$JS.API.STREAM.PURGE.S")
+    info = client.ask(f"$JS.API.CONSUMER.INFO.S.{name}")
+    assert (info["num_pending"], info["ack_floor"]["stream_seq"]) == (0, 3)
+
+
 def test_what_is_known_to_come_is_read_without_a_search(
     client: PlayClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
