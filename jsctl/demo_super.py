@@ -89,14 +89,18 @@ def wait(fact: Callable[[], bool], what: str, deadline_s: float) -> float:
 
 
 def is_whole(servers: Mapping[str, Broker]) -> bool:
-    """Whether all servers are in one meta group, and current."""
+    """Whether all servers are in one meta group, and current, and each has its way to the other
+    cluster, by which it answers who asks there."""
     try:
         pages: dict[str, Any] = {name: one.monitor("/jsz") for name, one in servers.items()}
         healthy: list[Any] = [one.monitor("/healthz") for one in servers.values()]
+        gates: list[Any] = [one.monitor("/gatewayz") for one in servers.values()]
     except OSError:
         return False
     leaders = {(page.get("meta_cluster") or {}).get("leader", "") for page in pages.values()}
     if len(leaders) != 1 or not leaders <= set(servers):
+        return False
+    if not all(page.get("outbound_gateways") for page in gates):
         return False
     others = pages[leaders.pop()]["meta_cluster"].get("replicas") or []
     current = [one for one in others if one["current"] and not one.get("offline")]

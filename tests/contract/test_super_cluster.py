@@ -67,7 +67,8 @@ async def told(client: Client, subject: str) -> dict[str, Any]:
 
 
 async def made(client: Client, name: str, **more: object) -> dict[str, Any]:
-    """A stream."""
+    """A stream; what an attempt before left is gone."""
+    await api(client, f"STREAM.DELETE.{name}")
     body = {"name": name, "subjects": [f"{name}.>"], "storage": "file", "retention": "limits"}
     answer = await api(client, f"STREAM.CREATE.{name}", **{**body, **more})
     assert "error" not in answer, answer
