@@ -99,11 +99,13 @@ def test_a_broker(broker: Broker, saved: Path, meanwhile: Meanwhile, names: list
     assert asyncio.run(broken_off(broker.url, saved, meanwhile)) == (names, [])
 
 
+@pytest.mark.processes
 def test_a_server_that_keeps_a_part(saved: Path) -> None:
     with RealServer("-js") as server:
         assert asyncio.run(broken_off(server.url, saved, give_up)) == ([], [])
 
 
+@pytest.mark.processes
 def test_a_server_on_which_somebody_else_was_first(saved: Path) -> None:
     """A part of what he restores is there when the other one is given up."""
 
