@@ -4,8 +4,7 @@ With a thousand consumers of a subject each nobody asks all of them about each m
 """
 
 from collections import ChainMap
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, MutableMapping, Sequence
 
 from jsctl.broker.assets.replicas.replica_context import ConsumerWatcher
 from jsctl.broker.jetstream.consumers.consumer import Consumer
@@ -13,47 +12,34 @@ from jsctl.broker.subject.matching import Filters
 from jsctl.broker.subject.sublist import Sublist
 
 
-class Watchers(dict[str, ConsumerWatcher]):
-    """Consumers by name, which notes whose names come and go.
+class Watchers(MutableMapping[str, ConsumerWatcher]):
+    """Consumers by name, which notes whose names come and go: each change is one of these two.
 
     `touched`: names about which something changed; shared by those that are looked at together.
     """
 
-    __slots__ = ("touched",)
+    __slots__ = ("_by_name", "touched")
 
     def __init__(self, touched: set[str]) -> None:
-        super().__init__()
+        self._by_name: dict[str, ConsumerWatcher] = {}
         self.touched = touched
 
     def __setitem__(self, name: str, watcher: ConsumerWatcher) -> None:
         self.touched.add(name)
-        super().__setitem__(name, watcher)
+        self._by_name[name] = watcher
 
     def __delitem__(self, name: str) -> None:
         self.touched.add(name)
-        super().__delitem__(name)
+        del self._by_name[name]
 
-    def pop(self, name: str, *default: Any) -> Any:
-        """As that of a dictionary."""
-        self.touched.add(name)
-        return super().pop(name, *default)
+    def __getitem__(self, name: str) -> ConsumerWatcher:
+        return self._by_name[name]
 
-    def clear(self) -> None:
-        """As that of a dictionary."""
-        self.touched.update(self)
-        super().clear()
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
 
-    def popitem(self) -> Any:
-        """Nobody takes any of them."""
-        raise NotImplementedError
-
-    def update(self, *_: Any, **__: Any) -> None:
-        """One at a time."""
-        raise NotImplementedError
-
-    def setdefault(self, *_: Any) -> Any:
-        """One at a time."""
-        raise NotImplementedError
+    def __len__(self) -> int:
+        return len(self._by_name)
 
 
 def concerns_of(consumer: Consumer, coming: Filters | None) -> Sequence[bytes] | None:

@@ -37,14 +37,13 @@ class Reader(Protocol):
 class _ReaderEntry:
     """A reader; one object for all of its patterns."""
 
-    __slots__ = ("filters", "reader", "wary")
+    __slots__ = ("filters", "reader")
 
     queue = b""
 
-    def __init__(self, reader: Reader, filters: Filters, wary: bool) -> None:
+    def __init__(self, reader: Reader, filters: Filters) -> None:
         self.reader = reader
         self.filters = filters
-        self.wary = wary
 
 
 _Crowd = Sublist[_ReaderEntry, tuple[_ReaderEntry, ...]]
@@ -82,7 +81,7 @@ class Readers:
         hold messages that do not pass, and is told of all that are removed."""
         self.remove(reader)
         key = id(reader)
-        entry = self._known[key] = _ReaderEntry(reader, filters, wary)
+        entry = self._known[key] = _ReaderEntry(reader, filters)
         if filters.is_all:
             self._all[key] = entry
             return

@@ -57,11 +57,22 @@ def test_who_is_interested_is_found(changes: list[tuple[int, str, Filters | None
 
 
 @pytest.mark.parametrize(
-    "change", [Watchers.popitem, lambda one: one.update(C=None), lambda one: one.setdefault("C")]
+    "change",
+    [
+        Watchers.popitem,
+        Watchers.clear,
+        lambda one: one.pop("C"),
+        lambda one: one.update(C=AbsentConsumer(Filters((b"b",)))),
+        lambda one: one.setdefault("D", AbsentConsumer(Filters((b"b",)))),
+    ],
 )
 def test_nothing_changes_unseen(change: Callable[[Watchers], object]) -> None:
-    with pytest.raises(NotImplementedError):
-        change(Watchers(set()))
+    touched = set[str]()
+    watchers = Watchers(touched)
+    watchers["C"] = AbsentConsumer(Filters((b"a",)))
+    touched.clear()
+    change(watchers)
+    assert len(touched) == 1
 
 
 @dataclass
