@@ -14,6 +14,8 @@ from tests.support.peers import forget_attempts, try_again
 from tests.support.quick import choose_profile, is_left_out, is_quick, refuse_programs
 from tests.support.sharing import Sharing
 
+# What fails in a walk is told with its values, as in a test.
+pytest.register_assert_rewrite("tests.matrix")
 TESTS = Path(__file__).parent
 LONGEST_FIRST = (
     "spark/test_kills.py",

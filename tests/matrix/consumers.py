@@ -140,7 +140,12 @@ async def use_pause(place: Place) -> None:
     until = (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
     assert (await place.done(subject, {"pause_until": until}))["paused"] is True
     await place.put("a", place.word)
-    assert (await place.done(f"CONSUMER.INFO.{place.name}.C"))["num_pending"] >= 1
+
+    async def waits() -> bool:
+        return bool((await place.done(f"CONSUMER.INFO.{place.name}.C"))["num_pending"])
+
+    # The consumer's leader may be a follower of the stream, which learns of it a little later.
+    await eventually(waits, "the message waits", WAIT_S)
     assert (await place.done(subject, {})).get("paused", False) is False
     await place.acked(await place.next())
 
