@@ -1,6 +1,8 @@
 """STREAM.LIST and CONSUMER.LIST: infos of many assets, asked of their leaders."""
 
+from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,6 +12,7 @@ from jsctl.api.consumer import ConsumerInfo
 from jsctl.api.stream import StreamInfo
 from jsctl.broker import lazy
 from jsctl.broker.assets.engine import Engine
+from jsctl.broker.budget import Budget
 from jsctl.broker.handlers.decisions import Gather
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jsapi.live_view import ApiView
@@ -25,6 +28,10 @@ else:
 
 DEADLINE_NS = 4_000_000_000
 """Infos that did not arrive by then are listed as missing."""
+TOLD_NS = 1_000_000_000
+"""So long others have to tell them, however long a request waited before it was its turn."""
+INFO_UNITS = 4
+"""Of an info that is made, or read, of a turn's `Budget`."""
 
 Info = StreamInfo | ConsumerInfo
 Asset = tuple[str, str]
@@ -34,18 +41,36 @@ Asset = tuple[str, str]
 class OpenGather:
     """Infos that are being collected."""
 
+    account: str
     then: Callable[[dict[Asset, Info]], None]
-    infos: dict[Asset, Info]
-    waiting: set[Asset]
     until_ns: int
+    infos: dict[Asset, Info] = field(default_factory=dict)
+    here: deque[Asset] = field(default_factory=deque)
+    """Led by this server, and not looked at yet."""
+    told: deque[tuple[Asset, bytes]] = field(default_factory=deque)
+    """By others, and not read yet."""
+    waiting: set[Asset] = field(default_factory=set)
+    """Which others are asked for."""
+
+
+@dataclass(slots=True)
+class Question:
+    """What another server asked for, and was not told yet."""
+
+    peer: str
+    token: int
+    account: str
+    assets: deque[Asset]
 
 
 @dataclass(slots=True)
 class Gathering:
-    """Collects on the server that was asked, and answers for what this server leads."""
+    """Collects on the server that was asked, and answers for what this server leads: a portion a
+    turn, the first one first."""
 
     view: ApiView
     engine: Engine
+    budget: Budget
     answer: Callable[[ApiRequest, bytes], None]
     settled: Callable[[str, Iterable[str], Callable[[], None]], None]
     """Calls back when these streams of an account have applied what they have."""
@@ -53,6 +78,10 @@ class Gathering:
     """Lists that wait for other servers. Only changed here."""
     questions: list[tuple[str, GatherRequest]] = field(default_factory=list)
     """Of other servers, that came in this turn and wait for `reply`. Only changed here."""
+    _working: deque[int] = field(default_factory=deque)
+    """Lists that this server has something to do for, by token."""
+    _questions: deque[Question] = field(default_factory=deque)
+    """Of other servers, that are being answered."""
     _next: int = 0
 
     def new_token(self) -> int:
@@ -80,24 +109,63 @@ class Gathering:
         until_ns: int = 0,
     ) -> None:
         """Ask everybody who leads one of the assets; `then` has what there is in time."""
-        open_ = OpenGather(then, {}, set(), until_ns or self.view.now_ns + DEADLINE_NS)
+        soonest_ns = self.view.now_ns + TOLD_NS
+        open_ = OpenGather(
+            account, then, max(until_ns or self.view.now_ns + DEADLINE_NS, soonest_ns)
+        )
         elsewhere: dict[str, list[Asset]] = {}
         for asset in assets:
-            info = self.info(account, asset)
-            if info is not None:
-                open_.infos[asset] = info
+            if self._leads(account, asset):
+                open_.here.append(asset)
                 continue
             leader = self.engine.cluster.leader_of(self._group(account, asset))
             if leader and leader != self.view.me:
                 elsewhere.setdefault(leader, []).append(asset)
                 open_.waiting.add(asset)
-        if not open_.waiting:
-            then(open_.infos)
-            return
         token = self.new_token()
         self.open[token] = open_
         for peer, asked in elsewhere.items():
             self.engine.outbox.parcel(peer).gathers.append(GatherRequest(token, account, asked))
+        self._working.append(token)
+        self._work()
+
+    @property
+    def busy(self) -> bool:
+        """Whether the next turn has something to go on with."""
+        return bool(self._working or self._questions)
+
+    def go_on(self) -> None:
+        """Another portion."""
+        self._answer_questions()
+        self._work()
+
+    def _work(self) -> None:
+        """Look at what is led here, and read what was told, as far as this turn has room."""
+        while self._working and self.budget.left > 0:
+            token = self._working[0]
+            open_ = self.open.get(token)
+            if open_ is None or not self._advance(open_):
+                self._working.popleft()
+                if open_ is not None and not open_.waiting:
+                    del self.open[token]
+                    open_.then(open_.infos)
+
+    def _advance(self, open_: OpenGather) -> bool:
+        """One step of a list; whether there was one."""
+        if open_.here:
+            asset = open_.here.popleft()
+            info = self.info(open_.account, asset)
+            if info is not None:
+                open_.infos[asset] = info
+        elif open_.told:
+            asset, document = open_.told.popleft()
+            self.budget.left -= INFO_UNITS
+            with suppress(DecodeError):  # It is listed as missing when the time is up.
+                open_.infos[asset] = _read(asset, document)
+                open_.waiting.discard(asset)
+        else:
+            return False
+        return True
 
     def _group(self, account: str, asset: Asset) -> str:
         stream, consumer = asset
@@ -108,9 +176,20 @@ class Gathering:
         assigned = meta.stream(account, stream)
         return "" if assigned is None else assigned.group.name
 
+    def _leads(self, account: str, asset: Asset) -> bool:
+        stream, name = asset
+        view = self.view
+        replica = (
+            view.consumer_replica(account, stream, name)
+            if name
+            else view.stream_replica(account, stream)
+        )
+        return replica is not None and replica.group.leading
+
     def info(self, account: str, asset: Asset) -> Info | None:
         """The info of an asset that this server leads; None for others."""
         stream, name = asset
+        self.budget.left -= INFO_UNITS
         if name:
             consumer = self.view.consumer_replica(account, stream, name)
             if consumer is None or not consumer.group.leading:
@@ -136,41 +215,55 @@ class Gathering:
             )
 
     def _tell(self, peer: str, request: GatherRequest) -> None:
-        infos = []
-        for stream, consumer in request.assets:
-            info = self.info(request.account, (stream, consumer))
-            if info is not None:
-                infos.append((stream, consumer, dumps(info)))
-        self.engine.outbox.parcel(peer).gathered.append(GatherReply(request.token, infos))
+        self._questions.append(
+            Question(peer, request.token, request.account, deque(request.assets))
+        )
+        self._answer_questions()
+
+    def _answer_questions(self) -> None:
+        while self._questions and self.budget.left > 0:
+            asked = self._questions[0]
+            infos = list[tuple[str, str, bytes]]()
+            while asked.assets and self.budget.left > 0:
+                asset = asked.assets.popleft()
+                info = self.info(asked.account, asset)
+                if info is not None:
+                    infos.append((*asset, dumps(info)))
+            if not asked.assets:
+                self._questions.popleft()
+            if infos or not asked.assets:
+                told = GatherReply(asked.token, infos)
+                self.engine.outbox.parcel(asked.peer).gathered.append(told)
 
     def told(self, reply: GatherReply) -> None:
         """Infos of another server."""
         open_ = self.open.get(reply.token)
         if open_ is None:
             return
-        for stream, consumer, document in reply.infos:
-            info: Info
-            try:
-                info = loads(ConsumerInfo, document) if consumer else loads(StreamInfo, document)
-            except DecodeError:
-                continue  # It is listed as missing when the time is up.
-            open_.infos[(stream, consumer)] = info
-            open_.waiting.discard((stream, consumer))
-        if not open_.waiting:
-            del self.open[reply.token]
-            open_.then(open_.infos)
+        open_.told.extend(((stream, consumer), body) for stream, consumer, body in reply.infos)
+        self._working.append(reply.token)
+        self._work()
 
     def tick(self) -> None:
-        """Answer what took too long with what is there."""
+        """Do not wait any longer for what takes too long."""
+        if not self.open:
+            return
         now_ns = self.view.now_ns
         for token, open_ in list(self.open.items()):
-            if now_ns >= open_.until_ns:
-                del self.open[token]
-                open_.then(open_.infos)
+            if open_.waiting and now_ns >= open_.until_ns:
+                open_.waiting.clear()
+                self._working.append(token)
+        self._work()
 
     def next_due_ns(self) -> int | None:
         """When `tick` has something to do."""
-        return min((open_.until_ns for open_ in self.open.values()), default=None)
+        waiting = (open_.until_ns for open_ in self.open.values() if open_.waiting)
+        return min(waiting, default=None)
+
+
+def _read(asset: Asset, document: bytes) -> Info:
+    """Raises DecodeError."""
+    return loads(ConsumerInfo, document) if asset[1] else loads(StreamInfo, document)
 
 
 def _streams(assets: Iterable[Asset]) -> Iterable[str]:

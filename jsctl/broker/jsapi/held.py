@@ -6,6 +6,9 @@ from jsctl.dataclass import dataclass
 LEADERLESS_NS = 2_000_000_000
 """How long a request waits for its group to have a leader, wherever it is meanwhile."""
 
+HELD_MAX = 10_000
+"""Requests that wait for a leader, a read or a turn, each; more are dropped."""
+
 
 @dataclass(slots=True)
 class HeldRequest:

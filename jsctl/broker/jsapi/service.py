@@ -4,8 +4,6 @@ A request is handled on the server it enters or, when another server has to deci
 it inside a peer frame; the answer goes back the same way and is published where the request came
 in. A request whose leader is not known waits a little: most of the time one is being elected. So
 does one that was forwarded to a server that does not lead any more; then it is forwarded on.
-Decisions rest on reads that the group's leader had confirmed, so a leader that was cut off does
-not answer from the past.
 """
 
 from collections.abc import Callable
@@ -17,8 +15,8 @@ from jsctl.api.errors import api_error
 from jsctl.broker import lazy
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.meta.group_file import META_GROUP
-from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
+from jsctl.broker.budget import ANSWER_BYTES, REQUEST_UNITS, Budget
 from jsctl.broker.handlers.decisions import (
     AuditStream,
     AwaitRepair,
@@ -43,17 +41,18 @@ from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jsapi.answer_publisher import AnswerPublisher
 from jsctl.broker.jsapi.archives.archives import Archives
 from jsctl.broker.jsapi.archives.subjects import is_internal
+from jsctl.broker.jsapi.confirming import Confirming
 from jsctl.broker.jsapi.damaged_reads import DamagedReads
 from jsctl.broker.jsapi.farewells import Farewells
 from jsctl.broker.jsapi.forwarded import Forwarded, SentRequest
 from jsctl.broker.jsapi.gathering import Gathering
-from jsctl.broker.jsapi.held import HeldRequest
+from jsctl.broker.jsapi.held import HELD_MAX, HeldRequest
 from jsctl.broker.jsapi.live_view import ApiView
 from jsctl.broker.jsapi.placing import Placing
+from jsctl.broker.jsapi.searches import search_units
 from jsctl.broker.jsapi.settling import Settling
 from jsctl.broker.jsapi.step_downs import StepDowns
 from jsctl.broker.peers.items import Answered, Forward, ForwardReply, Returned
-from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.sessions.last_line import LastLine
 from jsctl.dataclass import dataclass
 
@@ -72,8 +71,6 @@ GATHERED_NS = 4_000_000_000
 RETRY_NS = 50_000_000
 HOPS_MAX = 4
 """Servers that may pass on a request whose leader changes while it is under way."""
-HELD_MAX = 10_000
-"""Requests that wait for a leader or a read; more are dropped."""
 
 
 @dataclass(slots=True)
@@ -85,6 +82,7 @@ class ApiService:
     publisher: AnswerPublisher
     audit: Callable[[ApiRequest, bytes], None]
     """Told of each answer that this server decided on."""
+    budget: Budget
     line: LastLine | None = None
     """None: a bug in a handler goes up to the caller, for tests that look for them."""
     settling: Settling = field(init=False)
@@ -98,16 +96,20 @@ class ApiService:
     """Requests of other servers, of which another one is to be told."""
     _placing: Placing = field(init=False)
     _damaged: DamagedReads = field(init=False)
+    confirming: Confirming = field(init=False)
     held: list[HeldRequest] = field(default_factory=list)
-    _reading: dict[int, HeldRequest] = field(default_factory=dict)
-    _next_token: int = 1
     _retry_due_ns: int = 0
 
     def __post_init__(self) -> None:
         self._placing = Placing(self.view)
         self._damaged = DamagedReads(self.engine.context)
         self.settling = Settling(self.view, self.engine)
-        self.gathering = Gathering(self.view, self.engine, self.answer, self.settling.behind)
+        self.gathering = Gathering(
+            self.view, self.engine, self.budget, self.answer, self.settling.behind
+        )
+        self.confirming = Confirming(
+            self.engine, self._placing, self.settling, self.budget, self._decide, self._hold_anew
+        )
         self.step_downs = StepDowns(self.view, self.engine, self.answer)
         liveness = self.engine.cluster.liveness
         self.forwarded = Forwarded(self._boot_of, liveness.is_up)
@@ -147,7 +149,7 @@ class ApiService:
         leader = self.engine.cluster.leader_of(group)
         mine = self.engine.groups.by_name.get(group)
         if mine is not None and mine.leading:
-            self._confirm(mine, held)
+            self.confirming.begin(mine, held)
         elif self._is_reached(leader) and self._may_pass_on(held, waited):
             now_ns = self.view.now_ns
             forward = Forward(held.hops + 1, request, max(now_ns - held.asked_ns, 0))
@@ -166,7 +168,7 @@ class ApiService:
             self.forwarded.asked_all(held.request)
             for peer in self.engine.cluster.peers_up():
                 self.engine.outbox.parcel(peer).forwards.append(Forward(1, held.request))
-        self._decide(held)
+        self.confirming.take(held)
 
     def _is_reached(self, leader: str) -> bool:
         """Whether a leader is another server, and there is a way to it."""
@@ -200,7 +202,7 @@ class ApiService:
         # What is not known here may have been made by a leader that this server has not heard.
         known = group != META_GROUP and group in self.engine.groups.by_name
         if known and b".STREAM.INFO." in request.subject:
-            self._decide(held)
+            self._decide(held, final=False)
         else:
             self.answer(request, self._placing.unavailable(request))
 
@@ -291,61 +293,23 @@ class ApiService:
 
     # Deciding, at the leader
 
-    def _confirm(self, group: RaftGroup, held: HeldRequest) -> None:
-        unit, read = group.unit, partial(self._read, group, held)
-        if isinstance(unit, ConsumerReplica):
-            made = unit.assignment
-            self.settling.behind(made.account, (made.stream,), read)
-        elif isinstance(unit, StreamReplica) and b".STREAM.INFO." in held.request.subject:
-            self.settling.consumed(unit, read)
-        else:
-            read()
+    @property
+    def busy(self) -> bool:
+        """Whether the next turn has something to go on with."""
+        return bool(self.confirming.waiting) or self.gathering.busy
 
-    def _read(self, group: RaftGroup, held: HeldRequest) -> None:
-        if len(self._reading) >= HELD_MAX:
-            return
-        unit = group.unit
-        if isinstance(unit, StreamReplica) and unit.leading is not None:
-            # Who published without an acknowledgement, and flushed, is to see that counted.
-            unit.leading.admit()
-        settled = group.name != META_GROUP
-        if self.engine.groups.is_current(group, settled=settled):
-            self._decide(held)
-            return
-        token = self._next_token = self._next_token + 1
-        self._reading[token] = held
-        self.engine.groups.read(group, token, settled=settled)
+    def begin_turn(self) -> None:
+        """What earlier turns had no room for."""
+        self.gathering.go_on()
+        self.confirming.begin_turn()
 
-    def go_on(self) -> bool:
-        """Answer what waited for groups that have come so far; whether there was anything."""
-        some = bool(self.engine.reads) and self._confirmed()
-        return (bool(self.settling.waiting) and self.settling.look()) or some
-
-    def _confirmed(self) -> bool:
-        """Decide on the requests whose reads were confirmed; whether there were any."""
-        reads, self.engine.reads = self.engine.reads, []
-        for token, good in reads:
-            held = self._reading.pop(token, None)
-            if held is None:
-                continue
-            if good and self._leads(held.request):
-                self._decide(held)
-            else:
-                self._hold_anew(held)
-        return bool(reads)
-
-    def _leads(self, request: ApiRequest) -> bool:
-        """Whether this server still leads who decides: a leader that was confirmed in a turn may
-        have stepped down in the same turn."""
-        group = self.engine.groups.by_name.get(self._placing.place(request) or "")
-        return group is not None and group.leading
-
-    def _decide(self, held: HeldRequest, final: bool = False) -> None:
+    def _decide(self, held: HeldRequest, final: bool) -> None:
         """`final`: what waits for a repair does so no longer."""
         request = held.request
         resolved = self._placing.resolve(request)
         if resolved is None:
             return
+        self.budget.left -= REQUEST_UNITS + search_units(self.view, request, resolved.call)
         decided: list[Decision] = []
 
         def decide() -> None:
@@ -370,7 +334,8 @@ class ApiService:
         group = self.engine.groups.by_name.get(decision.group)
         replica = None if group is None or final else group.unit
         if isinstance(replica, StreamReplica):
-            self._damaged.wait(replica, decision.damage, partial(self._decide, held))
+            again = partial(self.confirming.take, held)
+            self._damaged.wait(replica, decision.damage, again)
         else:
             self.answer(held.request, decision.refusal)
 
@@ -470,6 +435,7 @@ class ApiService:
             return
         self.view.usage.count(request.account, error=b'"error":{' in payload[:300])
         self.audit(request, payload)
+        self.budget.left -= len(payload) // ANSWER_BYTES
         if not request.reply:
             return
         account, reply, entry = request.account, request.reply, request.entry

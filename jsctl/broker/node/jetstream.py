@@ -21,6 +21,7 @@ from jsctl.broker.assets.replicas.facts import (
 )
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.assets.traffic import RouterTraffic
+from jsctl.broker.budget import Budget
 from jsctl.broker.interest.targets import Sink, Subscription
 from jsctl.broker.jsapi.answer_publisher import AnswerPublisher
 from jsctl.broker.jsapi.direct_gets import DirectGets
@@ -72,6 +73,7 @@ class JetStream:
         router: Router,
         line: LastLine,
         outlet: EventOutlet,
+        budget: Budget,
         zones: ZoneOffset,
         new_store: NewStore | None = None,
     ) -> None:
@@ -92,7 +94,7 @@ class JetStream:
         self._advisories = JetStreamAdvisories(self.engine, self.view, outlet)
         publisher = AnswerPublisher(router, self.engine)
         audit = self._advisories.api_answer
-        self.api = ApiService(self.view, self.engine, publisher, audit, line)
+        self.api = ApiService(self.view, self.engine, publisher, audit, budget, line)
         self._intake = RequestIntake(self.engine, self.api, identity, line)
         self._frames = PeerFrames(router, self.engine, self.api, usage)
         self._direct = DirectGets(self.engine)
@@ -228,6 +230,8 @@ class JetStream:
         self.api.gathering.tick()
         self.api.farewells.tick()
         self._direct.tick(self._line)
+        if self.api.confirming.dropped:
+            self._advisories.requests_dropped(self.api.confirming.take_dropped())
         if cut := self._direct.take_dropped():
             self._advisories.requests_dropped(cut)
         if now_ns >= self._refresh_due_ns and not self._is_calm:
@@ -242,7 +246,7 @@ class JetStream:
     def work(self, collect: Callable[[], None]) -> None:
         """All that groups and assets can do now. `collect` takes what comes of it, in between."""
         self.engine.run(collect)
-        while self.api.go_on():
+        while self.api.confirming.go_on():
             self.engine.run(collect)
         if self.api.gathering.questions:
             self.api.gathering.reply()

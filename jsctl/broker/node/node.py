@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from jsctl.broker import lazy
 from jsctl.broker.accounts.accounts import Accounts
+from jsctl.broker.budget import Budget
 from jsctl.broker.conf.units import advertised
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.node.lame_duck import LameDuck
@@ -119,7 +120,9 @@ class Node:
         system = router.accounts.system
         name = setup.system_account(options) if system is not None else ""
         outlet = EventOutlet(router, self.identity.server_id, name)
-        jetstream = self._jetstream(line, outlet) if options.jetstream.enabled else None
+        budget = Budget(options.jetstream.limits.turn_units_max)
+        enabled = options.jetstream.enabled
+        jetstream = self._jetstream(line, outlet, budget) if enabled else None
         if gates is not None and jetstream is not None:
             gates.watch(jetstream.far_changed)
         view = jetstream.view if jetstream is not None else None
@@ -136,6 +139,7 @@ class Node:
             leafs,
             gates,
             view,
+            budget,
         )
         self._running = RunningNode(
             server,
@@ -190,7 +194,7 @@ class Node:
             return ""
         return self._leaf_settings().address
 
-    def _jetstream(self, line: LastLine, outlet: EventOutlet) -> "JetStream":
+    def _jetstream(self, line: LastLine, outlet: EventOutlet, budget: Budget) -> "JetStream":
         return node_jetstream.JetStream(
             self._options,
             disk=self._disk,
@@ -200,6 +204,7 @@ class Node:
             router=self.router,
             line=line,
             outlet=outlet,
+            budget=budget,
             zones=self._zones,
             new_store=self._new_store,
         )

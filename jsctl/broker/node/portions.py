@@ -5,13 +5,13 @@ which follows at once and takes what arrived meanwhile as well. A request that i
 turn's units is served alone. Those beyond `waiting_max` are dropped, as nats-server does.
 """
 
+import re
 from collections import deque
 
+from jsctl.broker.budget import REQUEST_UNITS
 from jsctl.broker.interest.targets import Captured, Sink
 from jsctl.broker.jsapi.direct_responder import DirectGetResponder
 
-UNITS = 16
-"""Of a request of the JetStream or system API."""
 LOOKUP_UNITS = 1
 """Of a direct get of one message."""
 BATCH_UNITS = 48
@@ -21,15 +21,16 @@ SUBJECTS_PER_UNIT = 64
 UNIT_BYTES = 512
 """A body counts one unit more for each of these."""
 LOOKUP_BYTES_MAX = 128
+_PATTERN = re.compile(rb"[*>\\]").search
+"""What a pattern has, be it escaped: the lookup of one is a look at all subjects as well."""
 
 
 class Portions:
-    """See the module. `units_max` is what a turn serves."""
+    """See the module."""
 
-    def __init__(self, units_max: int, waiting_max: int) -> None:
-        self._units_max = units_max
+    def __init__(self, waiting_max: int) -> None:
         self._waiting_max = waiting_max
-        self._left = units_max
+        self._left = 0
         self._waiting: deque[Sink] = deque()
         self._rests: dict[int, list[Captured]] = {}
         self._dropped = 0
@@ -44,9 +45,9 @@ class Portions:
         dropped, self._dropped = self._dropped, 0
         return dropped
 
-    def begin(self) -> list[Sink]:
-        """A turn begins: the sinks that go on, with what is left in them."""
-        self._left = self._units_max
+    def begin(self, units: int) -> list[Sink]:
+        """A turn with so many units begins: the sinks that go on, with what is left in them."""
+        self._left = units
         going, self._waiting = self._waiting, deque()
         for sink in going:
             sink.messages[:0] = self._rests.pop(id(sink))
@@ -68,16 +69,16 @@ class Portions:
         self._dropped += max(0, len(messages) - count - room)
 
     def _count(self, owner: object, messages: list[Captured]) -> int:
-        direct = isinstance(owner, DirectGetResponder)
         for count, captured in enumerate(messages):
             if self._left <= 0:
                 return count
             payload = captured[3]
-            units = UNITS + len(payload) // UNIT_BYTES
-            if direct and _is_lookup(payload):
-                units = LOOKUP_UNITS
-            elif isinstance(owner, DirectGetResponder):
-                units += BATCH_UNITS + owner.replica.store.subject_count // SUBJECTS_PER_UNIT
+            units = REQUEST_UNITS + len(payload) // UNIT_BYTES
+            if isinstance(owner, DirectGetResponder):
+                is_lookup = _is_lookup(payload)
+                units = LOOKUP_UNITS if is_lookup else units + BATCH_UNITS
+                if not is_lookup or _PATTERN(payload) or _PATTERN(captured[0]):
+                    units += owner.replica.store.subject_count // SUBJECTS_PER_UNIT
             self._left -= units
         return len(messages)
 

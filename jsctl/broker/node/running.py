@@ -39,6 +39,8 @@ else:
 
 STAYING: Final = Stage.STAYING
 """Members of an enum are found much slower than this, and this one is asked for in each turn."""
+UNFINISHED_SHARE = 4
+"""Requests that come in have this part of a turn in any case, and wait behind earlier ones."""
 LOOK_NS = 100_000_000
 """How often parts that nothing happened to are looked at, if there are turns."""
 
@@ -73,7 +75,10 @@ class RunningNode:
         self._line = server.line
         self._protocol_log = protocol_log(server.options)
         limits = server.options.jetstream.limits
-        self._portions = Portions(limits.turn_units_max, limits.request_queue_max)
+        self._budget = server.budget
+        self._portions = Portions(limits.request_queue_max)
+        self._busy = False
+        """The last turn had no room for all requests."""
         self._logs: list[LogLine] = []
         self._stirred = True
         """Something happened that may have changed when other parts are due."""
@@ -171,9 +176,18 @@ class RunningNode:
 
     def _go_on(self) -> None:
         """With what earlier turns left, then with what came in."""
-        if self.jetstream is not None and self.jetstream.waiting:
-            self.jetstream.go_on()
-        for sink in self._portions.begin():
+        budget = self._budget
+        units = budget.left = budget.units_max
+        jetstream = self.jetstream
+        if jetstream is not None and jetstream.waiting:
+            jetstream.go_on()
+        if self._busy:
+            if jetstream is not None:
+                jetstream.api.begin_turn()
+            self._system.go_on()
+            units = max(budget.left, units // UNFINISHED_SHARE)
+            self._stirred = True
+        for sink in self._portions.begin(units):
             self._take_sink(sink)
         self._collect()
 
@@ -408,7 +422,8 @@ class RunningNode:
             or (self._links is not None and self._links.expecting)
             or (self._gates is not None and self._gates.take_stirred())
         )
-        if self._portions.waiting:
+        self._busy = self._budget.left <= 0 and self._has_more
+        if self._busy or self._portions.waiting:
             return now_ns
         if self._stirred or self._expecting or (jetstream is not None and jetstream.pending):
             self._plan(now_ns)
@@ -418,6 +433,12 @@ class RunningNode:
             if at is not None and (due_ns is None or at < due_ns):
                 due_ns = at
         return due_ns
+
+    @property
+    def _has_more(self) -> bool:
+        """Whether the next turn, which follows at once, has something to go on with."""
+        jetstream = self.jetstream
+        return bool(self._system.waiting) or (jetstream is not None and jetstream.api.busy)
 
     def _plan(self, now_ns: int) -> None:
         """See when one of the parts is due that most turns are nothing to."""

@@ -8,10 +8,12 @@ answer is listened to in every account, on this server alone.
 Answers, pages and events come from `service`, which is loaded with the first of them.
 """
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from jsctl.broker import lazy
-from jsctl.broker.interest.targets import Sink
+from jsctl.broker.budget import REQUEST_UNITS
+from jsctl.broker.interest.targets import Captured, Namespace, Sink
 from jsctl.broker.routing.trace import Trace
 from jsctl.broker.sessions.last_line import client_of
 from jsctl.broker.sessions.session import ClientSession
@@ -78,6 +80,8 @@ class SystemAccount:
         schedule = EventSchedule.starting(now_ns)
         self._clients = ClientEvents(server.sessions, server.tallies, outlet, schedule)
         self._service: SystemService | None = None
+        self.waiting: deque[tuple[Namespace, Captured]] = deque()
+        """Requests that the next turn goes on with. Only changed here."""
         self._count_due_ns = 0
 
     def _loaded(self) -> "SystemService":
@@ -200,10 +204,17 @@ class SystemAccount:
         if isinstance(sink.owner, FarAccounts):
             self._hear_far(sink.owner, sink)
             return
-        account, line = sink.account, self._server.line
-        for captured in sink.take():
-            if account is not None:
-                line.run(client_of(captured[4]), self._loaded().serve, account, captured)
+        if sink.account is not None:
+            self.waiting.extend((sink.account, captured) for captured in sink.take())
+            self.go_on()
+
+    def go_on(self) -> None:
+        """Serve as many of those that wait as the turn has room for."""
+        line, budget = self._server.line, self._server.budget
+        while self.waiting and budget.left > 0:
+            account, captured = self.waiting.popleft()
+            budget.left -= REQUEST_UNITS
+            line.run(client_of(captured[4]), self._loaded().serve, account, captured)
 
     def _hear_far(self, far: FarAccounts, sink: Sink) -> None:
         """Other servers tell what accounts have there: who is too many now has to go."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from jsctl.broker.accounts.accounts import Accounts
+from jsctl.broker.budget import Budget
 from jsctl.broker.options import Options
 from jsctl.broker.routing.limits import ServerIdentity
 from jsctl.broker.routing.router import Router
@@ -48,6 +49,8 @@ class ServerParts:
     gates: "Gates | None"
     """Other clusters."""
     jetstream: "ApiView | None"
+    budget: Budget
+    """What a turn does of requests."""
 
     @property
     def accounts(self) -> Accounts:

@@ -43,6 +43,8 @@ else:
     leaf_facts = lazy.module("jsctl.broker.system.monitoring.leaf_facts", optional=True)
 
 SUBSCRIBERS = b"$SYS.DEBUG.SUBSCRIBERS"
+PAGE_BYTES = 128
+"""An answer counts a unit for each of these: it takes longer to make than those of the API."""
 
 
 class SystemService:
@@ -164,6 +166,8 @@ class SystemService:
 
     def _answer(self, account: Namespace, reply: bytes, outcome: Outcome) -> None:
         # Who may only look is not to have a request made of what he is told.
+        if isinstance(outcome, SysReply):
+            self._server.budget.left -= len(outcome.payload) // PAGE_BYTES
         if isinstance(outcome, SysReply) and reply:
             self._server.router.answer(account, reply, outcome.payload, outcome.headers)
 

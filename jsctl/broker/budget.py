@@ -1,0 +1,21 @@
+"""How much work of requests a turn does, so that what many of them need keeps nobody else waiting.
+
+Units are counted, not measured: the same input makes the same turns. What a request costs beyond
+being taken is spent where it becomes known, and what begins with something `left` is carried out.
+"""
+
+from jsctl.dataclass import dataclass
+
+UNLIMITED = 1 << 40
+REQUEST_UNITS = 16
+"""Of a request of the JetStream or system API."""
+ANSWER_BYTES = 512
+"""An answer counts a unit for each of these."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """What is `left` of a turn, which begins with `units_max`. Without a turn there is no end."""
+
+    units_max: int
+    left: int = UNLIMITED

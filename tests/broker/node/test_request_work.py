@@ -1,0 +1,175 @@
+"""What requests cost beyond being taken keeps nobody else waiting, wherever they come in."""
+
+import json
+
+import pytest
+
+from jsctl.broker.jsapi.gathering import Gathering
+from jsctl.broker.turn import TurnInputs
+from tests.support.cluster_play import ClusterPlay, ServerPlay
+from tests.support.node_play import NodePlay, PlayClient
+
+UNITS = 256
+"""Of a turn."""
+REQUESTS = UNITS // 16 + 1
+"""That a turn decides on at most."""
+
+
+def requests(count: int, subject: str, body: bytes = b"") -> bytes:
+    line = b"PUB %b in.%d %d\r\n%b\r\n"
+    return b"".join(line % (subject.encode(), n, len(body), body) for n in range(count))
+
+
+def answers(client: PlayClient) -> list[bytes]:
+    return [body for to, _, body in client.messages if to.startswith("in.")]
+
+
+def answered_by_turns(
+    play: NodePlay, client: PlayClient, other: PlayClient, sent: bytes
+) -> list[int]:
+    """How many answers each turn gives; somebody else is heard in each."""
+    client.subscribe("in.>")
+    client.messages.clear()
+    found = list[int]()
+    while not found or sum(found) < sent.count(b"PUB "):
+        other.lines.clear()
+        before = len(answers(client))
+        chunks = [(client.conn, b"" if found else sent), (other.conn, b"PING\r\n")]
+        play._once(TurnInputs(chunks=chunks))
+        assert other.lines == [b"PONG"]
+        found.append(len(answers(client)) - before)
+        assert len(found) < 1000
+    return found
+
+
+def test_lists_are_made_in_portions_one_after_the_other() -> None:
+    play = NodePlay()
+    client, other = play.connect("a"), play.connect("b")
+    for number in range(100):
+        client.ask(f"$JS.API.STREAM.CREATE.S{number:02}", name=f"S{number:02}", storage="memory")
+    turns = answered_by_turns(play, client, other, requests(10, "$JS.API.STREAM.LIST"))
+    assert max(turns) == 1
+    assert len(turns) > 10, "none is made in one turn"
+    lists = [json.loads(body) for body in answers(client)]
+    assert [to for to, _, _ in client.messages] == [f"in.{number}" for number in range(10)]
+    for found in lists:
+        assert [one["config"]["name"] for one in found["streams"]] == sorted(
+            f"S{number:02}" for number in range(100)
+        )
+        assert not found.get("missing")
+
+
+@pytest.mark.parametrize(
+    ("subject", "body"),
+    [
+        ("$JS.API.STREAM.MSG.GET.S", rb'{"last_by_subj":"s.*"}'),
+        ("$JS.API.STREAM.MSG.GET.S", rb'{"seq":1,"next_by_subj":"*.b19999"}'),
+        ("$JS.API.STREAM.PURGE.S", rb'{"filter":"s.b1.*"}'),
+        ("$JS.API.STREAM.INFO.S", rb'{"subjects_filter":"s.*1"}'),
+        ("$JS.API.STREAM.INFO.S", rb'{"subjects_filter":"s.\u003e"}'),
+        ("$JS.API.DIRECT.GET.S", rb'{"last_by_subj":"s.*"}'),
+        ("$JS.API.DIRECT.GET.S", rb'{"last_by_subj":"s.\u002a"}'),
+        ("$JS.API.DIRECT.GET.S", rb'{"seq":1,"next_by_subj":"*.b19999"}'),
+        ("$JS.API.DIRECT.GET.S.s.*", b""),
+    ],
+)
+def test_looks_through_many_subjects_are_few_a_turn(subject: str, body: bytes) -> None:
+    play = NodePlay()
+    client, other = play.connect("a"), play.connect("b")
+    client.ask("$JS.API.STREAM.CREATE.S", name="S", subjects=["s.>"], allow_direct=True)
+    client.send(b"".join(b"PUB s.b%d 1\r\nx\r\n" % n for n in range(20_000)))
+    turns = answered_by_turns(play, client, other, requests(40, subject, body))
+    assert max(turns) <= 2
+    assert all(b'"error"' not in one and one != b"NATS/1.0 404" for one in answers(client))
+
+
+def test_pages_of_the_system_account_are_made_in_portions() -> None:
+    play = NodePlay()
+    client, other = play.connect("a"), play.connect("b")
+    for number in range(60):
+        client.ask(f"$JS.API.STREAM.CREATE.S{number}", name=f"S{number}", storage="memory")
+    operator = play.connect("sys")
+    body = b'{"accounts":true,"streams":true,"config":true}'
+    sent = requests(20, "$SYS.REQ.SERVER.PING.JSZ", body)
+    assert max(answered_by_turns(play, operator, other, sent)) == 1
+
+
+def decided(server: ServerPlay) -> int:
+    """Requests of the API that a server has answered."""
+    jetstream = server.node.jetstream
+    assert jetstream is not None
+    return sum(counts.total for counts in jetstream.view.usage.counts.values())
+
+
+def steps_of(cluster: ClusterPlay, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
+    """What each turn of each server does from now on: answers of the API, and infos made."""
+    found: list[tuple[str, int, int]] = []
+    infos = {"count": 0}
+    real_step, real_info = ServerPlay.step, Gathering.info
+
+    def info(self: Gathering, account: str, asset: tuple[str, str]) -> object:
+        infos["count"] += 1
+        return real_info(self, account, asset)
+
+    def step(self: ServerPlay) -> None:
+        before = decided(self)
+        infos["count"] = 0
+        real_step(self)
+        found.append((self.name, decided(self) - before, infos["count"]))
+
+    monkeypatch.setattr(Gathering, "info", info)
+    monkeypatch.setattr(ServerPlay, "step", step)
+    return found
+
+
+@pytest.mark.parametrize("at", ["n1", "n2", "n3"])
+def test_what_others_pass_on_is_decided_on_in_portions(
+    at: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = ClusterPlay()
+    client = cluster[at].connect("a")
+    client.subscribe("in.>")
+    steps = steps_of(cluster, monkeypatch)
+    client.send(requests(300, "$JS.API.STREAM.NAMES"))
+    cluster.wait(lambda: len(answers(client)) == 300, "all answers")
+    assert max(count for _, count, _ in steps) <= REQUESTS
+
+
+@pytest.mark.parametrize("at", ["n1", "n2", "n3"])
+def test_a_list_over_several_servers_is_whole(at: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = ClusterPlay()
+    client = cluster[at].connect("a")
+    names = [f"S{number:03}" for number in range(240)]
+    for name in names:
+        made = client.ask(f"$JS.API.STREAM.CREATE.{name}", name=name, storage="memory")
+        assert "error" not in made
+    steps = steps_of(cluster, monkeypatch)
+    client.subscribe("in.>")
+    client.send(requests(6, "$JS.API.STREAM.LIST"))
+    cluster.wait(lambda: len(answers(client)) == 6, "all lists")
+    for body in answers(client):
+        found = json.loads(body)
+        assert [one["config"]["name"] for one in found["streams"]] == names
+        assert not found.get("missing")
+    assert sum(count for _, _, count in steps) == 6 * 240
+    assert max(count for _, _, count in steps) <= UNITS // 4 + 1
+
+
+def test_requests_that_wait_go_to_the_next_leader() -> None:
+    cluster = ClusterPlay()
+    leader = cluster.leader()
+    client, operator = leader.connect("a"), leader.connect("sys")
+    client.subscribe("in.>")
+    operator.subscribe("in.>")
+    step_down = b"PUB $JS.API.META.LEADER.STEPDOWN in.0 0\r\n\r\n"
+    leader.turn(
+        chunks=[
+            (client.conn, requests(5, "$JS.API.STREAM.NAMES")),
+            (operator.conn, step_down),
+            (client.conn, requests(200, "$JS.API.STREAM.NAMES")),
+        ]
+    )
+    cluster.wait(lambda: len(answers(client)) == 205, "all answers")
+    assert all("error" not in json.loads(body) for body in answers(client))
+    assert json.loads(answers(operator)[0])["success"]
+    assert cluster.leader() is not leader
