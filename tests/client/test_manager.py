@@ -19,6 +19,8 @@ from jsctl.settings import Context, Settings
 from jsctl.testing import Cluster
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.of_peer
+
 
 async def test_a_stream_from_birth_to_death(settings: Settings) -> None:
     async with open_manager(settings) as manager:

@@ -2,6 +2,7 @@
 
 import json
 import time
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -178,8 +179,11 @@ async def test_backoff_grows(
     pull = await consumer(client, js, fresh, 1, backoff=steps, max_deliver=4)
     waits = [(await again(pull))[1:] for _ in range(4)]
     assert [tries for tries, _ in waits] == [1, 2, 3, 4]
-    assert 0.15 <= waits[1][1] < 0.55
-    assert all(0.45 <= waited < 2 for _, waited in waits[2:])
+    assert waits[1][1] < 0.55
+    assert all(waited < 2 for _, waited in waits[2:])
+    # A message that was heard late was delivered behind the request for it all the same.
+    since = [before + waited for (_, before), (_, waited) in pairwise(waits)]
+    assert since[0] >= 0.15 and min(since[1:]) >= 0.45
 
 
 async def test_next_asks_with_the_acknowledgement(

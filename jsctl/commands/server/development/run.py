@@ -14,6 +14,7 @@ from asyncio.subprocess import Process
 from contextlib import suppress
 from pathlib import Path
 
+from jsctl.api.errors import ApiError
 from jsctl.client.connection import connect
 from jsctl.commands.server.development.layout import HOST, USERS, Layout, home_of, passwords_of
 from jsctl.commands.toolkit.invocation.call import Call
@@ -121,7 +122,7 @@ async def _ready(layout: Layout, processes: dict[str, Process], stop: asyncio.Ev
                     if processes[node].returncode is not None:
                         words = _last_words(layout.log_path(node))
                         raise JsctlError(f"server {node} did not start: {words}")
-                    with suppress(JsctlError):
+                    with suppress(JsctlError, ApiError):
                         async with connect(settings) as client:
                             if layout.jetstream:
                                 await Manager(client, settings).account_info()
