@@ -121,6 +121,11 @@ class Contents:
         return len(self._index.subjects)
 
     @property
+    def subjects_searched(self) -> int:
+        """How many were held against patterns so far; what that cost counts by the difference."""
+        return self._index.subjects.searched
+
+    @property
     def first_seq(self) -> int:
         """The first live sequence, or one above the last when empty."""
         return self._index.first
@@ -220,7 +225,7 @@ class Contents:
         if not self._index.subjects.is_selective(filters):
             found, start = self._scan(filters, start, stop, count)
             if len(found) >= count or start > stop:
-                return within(found[:count], bytes_max)
+                return record.within(found[:count], bytes_max)
             count -= len(found)
         subjects = self._index.subjects.select(filters)
         if count == 1:
@@ -229,7 +234,7 @@ class Contents:
         else:
             seqs = self._index.subjects.next_seqs(subjects, start, count)
         found.extend(self._read_behind(found, [seq for seq in seqs if seq <= stop], bytes_max))
-        return within(found, bytes_max)
+        return record.within(found, bytes_max)
 
     def _scan(self, filters: Filters, start: int, stop: int, count: int) -> tuple[list[Row], int]:
         """What passes among the next messages, and where the look at them ended.
@@ -266,8 +271,8 @@ class Contents:
         if filters.is_all:
             some = index.retained_messages
             return index.deleted.previous_absent(index.last) if some else None
-        found = (index.last_up_to(name, index.last) for name in index.retained_subjects(filters))
-        return max((seq for seq in found if seq is not None), default=None)
+        found = self.multi_last(filters) if index.lost else index.subjects.lasts(filters)
+        return max(found, default=None)
 
     def subject_of(self, seq: int) -> bytes | None:
         """Subject of a live message; None if it is damaged and nobody knows."""
@@ -486,15 +491,3 @@ class Contents:
         if seq not in self._index.lost:
             (facts,) = self._records.facts((seq,))
             self._index.lose(seq, facts)
-
-
-def within(rows: list[Row], bytes_max: int) -> list[Row]:
-    """The first rows whose sizes stay within a bound; at least one. 0: no bound."""
-    if not bytes_max:
-        return rows
-    total = 0
-    for at, (_, _, subject, headers, payload) in enumerate(rows):
-        total += record.message_bytes(len(subject), len(headers), len(payload))
-        if total > bytes_max and at:
-            return rows[:at]
-    return rows

@@ -61,6 +61,18 @@ def message_bytes(subject: int, headers: int, payload: int) -> int:
     return RECORD_OVERHEAD + subject + payload + (4 + headers if headers else 0)
 
 
+def within(rows: list[Row], bytes_max: int) -> list[Row]:
+    """The first rows whose sizes stay within a bound; at least one. 0: no bound."""
+    if not bytes_max:
+        return rows
+    total = 0
+    for at, (_, _, subject, headers, payload) in enumerate(rows):
+        total += message_bytes(len(subject), len(headers), len(payload))
+        if total > bytes_max and at:
+            return rows[:at]
+    return rows
+
+
 def encode_publishes(
     head: bytes, batch: list[Publish], first_seq: int, time_ns: int, size: int
 ) -> tuple[bytes, Columns]:

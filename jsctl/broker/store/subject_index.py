@@ -10,8 +10,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from jsctl.broker.store.sequences.packed import TAIL_SEQS_MAX, PackedSeqs, Steps
 from jsctl.broker.store.sequences.positions import Positions
 from jsctl.broker.subject.matching import Filters
+from jsctl.broker.subject.ordered import RUN_MAX, OrderedSubjects
 
 _MERGED_MIN = 4096
+_ORDERED_MIN = 4096
+"""From so many subjects on, a look through all of them takes longer than to keep them in order."""
+_FEW = 8
+"""Those that begin alike are looked up where they are at most this part of all."""
 _JUMP_SUBJECTS = 16
 """Up to this many matching subjects, sequences are merged rather than messages scanned."""
 
@@ -19,10 +24,14 @@ _JUMP_SUBJECTS = 16
 class SubjectIndex:
     """Subject -> live sequences."""
 
-    __slots__ = ("_entries",)
+    __slots__ = ("_entries", "_ordered", "searched")
 
     def __init__(self) -> None:
         self._entries: dict[bytes, int | Positions] = {}
+        self._ordered: OrderedSubjects | None = None
+        """All subjects, and some that are gone; None where nobody looked for a pattern."""
+        self.searched = 0
+        """How many were held against patterns. Only changed here."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -33,6 +42,7 @@ class SubjectIndex:
     def clear(self) -> None:
         """Forget everything."""
         self._entries.clear()
+        self._ordered = None
 
     def add_many(self, seqs: Sequence[int], subjects: Sequence[bytes]) -> None:
         """Note that these sequences have these subjects."""
@@ -41,10 +51,13 @@ class SubjectIndex:
         if len(subjects) > 1 and subjects.count(subjects[0]) == len(subjects):
             self._add_alike(seqs, subjects[0])
             return
+        ordered = self._ordered
         for seq, subject in zip(seqs, subjects, strict=True):
             entry = get(subject)
             if entry is None:
                 entries[subject] = seq
+                if ordered is not None:
+                    ordered.fresh.append(subject)
             elif isinstance(entry, Positions):
                 own = entry.seqs
                 own.append(seq)
@@ -52,20 +65,34 @@ class SubjectIndex:
                     entry.pack()
             else:
                 entries[subject] = Positions((entry, seq))
+        if ordered is not None:
+            self._look_at_order(ordered)
+
+    def _look_at_order(self, ordered: OrderedSubjects) -> None:
+        """The order is given up where nobody looks any more, or most of it is gone."""
+        if len(ordered.fresh) > RUN_MAX or len(ordered) > 2 * len(self._entries) + RUN_MAX:
+            self._ordered = None
 
     def _add_alike(self, seqs: Sequence[int], subject: bytes) -> None:
         entry = self._entries.get(subject)
         if isinstance(entry, Positions):
             entry.extend(seqs)
             return
+        if entry is None:
+            self._came(subject)
         made = self._entries[subject] = Positions(() if entry is None else (entry,))
         made.extend(seqs)
+
+    def _came(self, subject: bytes) -> None:
+        if self._ordered is not None:
+            self._ordered.fresh.append(subject)
 
     def insert(self, subject: bytes, seq: int) -> None:
         """Note one sequence that need not be the subject's newest."""
         entry = self._entries.get(subject)
         if entry is None:
             self._entries[subject] = seq
+            self._came(subject)
         elif isinstance(entry, Positions):
             entry.insert(seq)
         else:
@@ -75,9 +102,11 @@ class SubjectIndex:
     def put_singles(self, subjects: Iterable[bytes], seqs: Iterable[int]) -> None:
         """Set the one sequence of each of these."""
         self._entries.update(zip(subjects, seqs, strict=True))
+        self._ordered = None
 
     def put(self, subject: bytes, blocks: Sequence[range | Steps]) -> None:
         """Set a subject's sequences, at least two."""
+        self._ordered = None
         entry = self._entries[subject] = Positions(())
         if sum(map(len, blocks)) > TAIL_SEQS_MAX:
             entry.seqs = PackedSeqs.of_blocks(blocks)
@@ -165,6 +194,8 @@ class SubjectIndex:
                         entries[subject] = entry.seqs[entry.head]
             elif entry is not None and entry < bound:
                 del entries[subject]
+        if self._ordered is not None:
+            self._look_at_order(self._ordered)
 
     def replaced(self, subjects: Iterable[bytes]) -> tuple[dict[bytes, int], list[int]]:
         """The last sequences of those that have several, and all others of theirs, ascending."""
@@ -203,7 +234,22 @@ class SubjectIndex:
         entries = self._entries
         if filters.only_literals:
             return [one for one in filters.literals if one in entries]
-        return filters.select(entries)
+        few = self._few(filters) if len(entries) >= _ORDERED_MIN else None
+        some = entries if few is None else few
+        self.searched += len(some)
+        return filters.select(some)
+
+    def _few(self, filters: Filters) -> list[bytes] | None:
+        """Subjects among which are all that pass; None if these are a large part of all."""
+        entries, starts = self._entries, filters.starts()
+        if not starts:
+            return None
+        if self._ordered is not None:
+            self._look_at_order(self._ordered)
+        if self._ordered is None:
+            self._ordered = OrderedSubjects(entries)
+        found = self._ordered.beginning(starts, len(entries) // _FEW)
+        return None if found is None else [one for one in dict.fromkeys(found) if one in entries]
 
     def names(self, filters: Filters) -> list[bytes]:
         """All subjects; only those that pass where that takes no look at all of them."""

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from jsctl.broker.jetstream.streams import admission
 from jsctl.broker.jsapi.gathering import Gathering
 from jsctl.broker.turn import TurnInputs
 from tests.support.cluster_play import ClusterPlay, ServerPlay
@@ -173,3 +174,59 @@ def test_requests_that_wait_go_to_the_next_leader() -> None:
     assert all("error" not in json.loads(body) for body in answers(client))
     assert json.loads(answers(operator)[0])["success"]
     assert cluster.leader() is not leader
+
+
+EXPECTING = (
+    b"NATS/1.0\r\nNats-Expected-Last-Subject-Sequence: %d\r\n"
+    b"Nats-Expected-Last-Subject-Sequence-Subject: %b\r\n\r\n"
+)
+
+
+def expecting(number: int, subject: bytes, pattern: bytes, wanted: int) -> bytes:
+    head = EXPECTING % (wanted, pattern)
+    return b"HPUB %b in.%d %d %d\r\n%b\r\n" % (subject, number, len(head), len(head), head)
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_what_publishes_expect_of_patterns_is_looked_up_in_portions(
+    replicas: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "SEARCHED_MAX", 10_000)
+    cluster = ClusterPlay()
+    client = cluster["n1"].connect("a")
+    made = client.ask("$JS.API.STREAM.CREATE.S", name="S", subjects=["s.>"], num_replicas=replicas)
+    assert "error" not in made
+    leader = cluster.leader(cluster.group_of("S"))
+    client, other = leader.connect("a"), leader.connect("b")
+    client.send(b"".join(b"PUB s.b%d.x 1\r\nx\r\n" % n for n in range(6_000)))
+    cluster.run(1)
+    searched: list[int] = []
+    real_step = ServerPlay.step
+
+    def step(self: ServerPlay) -> None:
+        before = searches(self)
+        real_step(self)
+        searched.append(searches(self) - before)
+
+    monkeypatch.setattr(ServerPlay, "step", step)
+    client.subscribe("in.>")
+    client.messages.clear()
+    # Each finds what the one before it stored; between them come others, which overtake none.
+    sent = b"".join(
+        expecting(2 * n, b"s.new.%d" % n, b"*.*.%d" % n, 0)
+        + b"PUB s.more.%d in.%d 0\r\n\r\n" % (n, 2 * n + 1)
+        for n in range(40)
+    )
+    client.send(sent + expecting(80, b"s.last", b"*.new.*", 6079))
+    cluster.wait(lambda: len(answers(client)) == 81, "all answers")
+    assert [to for to, _, _ in client.messages] == [f"in.{number}" for number in range(81)]
+    seqs = [json.loads(body).get("seq") for body in answers(client)]
+    assert seqs == list(range(6001, 6082))
+    assert 12_000 < max(searched) < 25_000
+    other.send(b"PING\r\n")
+    assert other.lines[-1] == b"PONG"
+
+
+def searches(server: ServerPlay) -> int:
+    replicas = server.engine.assets.streams.values()
+    return sum(replica.store.subjects_searched for replica in replicas)

@@ -193,7 +193,7 @@ class LeadingStream:
         admission.refusal = context.refusal(
             self._assigned.assignment.account, volatile=self._volatile
         )
-        if sink.messages:
+        if sink.messages or admission.in_flight.rest:
             traced, batch = sink.traced, sink.take()
             if traced:
                 traced_publishes.admit(admission, batch, context.now_ns, self._propose)

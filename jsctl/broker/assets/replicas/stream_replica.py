@@ -258,11 +258,12 @@ class StreamReplica:
         if leading is None:
             self.sink.take()
             return
+        leading.admission.begin_turn()
         if not leading.admit():
             return
         if self.assigned.config_refused:
             self._propose_config()
-        if leading.take_inbound():
+        if leading.take_inbound() or leading.admission.in_flight.rest:
             self.context.queue.wake_again(self.group.name, self)
         leading.remove_due()
 

@@ -69,6 +69,9 @@ ENTRY_BYTES_MAX = 4 << 20
 IN_FLIGHT_MESSAGES_MAX = 100_000
 IN_FLIGHT_BYTES_MAX = 128 << 20
 """Beyond these publishes are refused with `too many requests`."""
+SEARCHED_MAX = 100_000
+"""So many subjects are held against patterns of what publishes expect, in a turn and a message
+more."""
 
 
 def _everybody(subject: bytes) -> bool:
@@ -172,12 +175,18 @@ class StreamLeader:
 
     # Publishes.
 
+    def begin_turn(self) -> None:
+        """Another turn may search through as much as the last one."""
+        self._checks.searched = 0
+
     def admit(self, batch: list[Publish], now_ns: int) -> Admitted:
         """Judge a turn's publishes, in order, and encode those that are taken."""
         if self._revision != self.stream.revision:
             self._reconfigure()
         self._pass_time(now_ns)
         refusal = self.refusal or self._overload()
+        if self.in_flight.rest:
+            batch, self.in_flight.rest = self.in_flight.rest + batch, []
         if refusal is not None:
             return Admitted(rejects=self._refuse(batch, refusal))
         alike = column_loops().read_publishes(batch) if self._short else None
@@ -274,18 +283,21 @@ class StreamLeader:
         made = Admitted()
         building = self._begin_building()
         no_ack = self.config.no_ack
-        for publish in batch:
+        checks = self._checks
+        for at, publish in enumerate(batch):
+            if checks.searched > SEARCHED_MAX:
+                self.in_flight.rest = list(batch[at:])
+                break
             subject, reply, headers, payload, _ = publish
             if is_ingest(reply):
                 fast = self._publishing().fast
-                fast.take(publish, building, made, self._checks, self._time_ns)
+                fast.take(publish, building, made, checks, self._time_ns)
                 if building.size >= ENTRY_BYTES_MAX:
                     building = self._close(building, made)
                 continue
-            if no_ack:
-                reply = b""
+            reply = b"" if no_ack else reply
             last_id = self._sequencer.last_id
-            outcome = self._checks.check(subject, headers, payload, self._time_ns, last_id)
+            outcome = checks.check(subject, headers, payload, self._time_ns, last_id)
             if isinstance(outcome, Taken):
                 self._sequencer.take(building, outcome, reply, self._time_ns)
                 if building.size >= ENTRY_BYTES_MAX:
@@ -362,7 +374,7 @@ class StreamLeader:
 
     def _overload(self) -> ApiError | None:
         waiting = self.in_flight
-        if waiting.messages > IN_FLIGHT_MESSAGES_MAX or waiting.bytes > IN_FLIGHT_BYTES_MAX:
+        if waiting.waiting > IN_FLIGHT_MESSAGES_MAX or waiting.bytes > IN_FLIGHT_BYTES_MAX:
             return api_error("JSStreamTooManyRequests")
         return None
 

@@ -127,6 +127,10 @@ class Checks:
         self._noted = 0
         self._open: dict[bytes, list[int]] = {}
         self._open_bytes = 0
+        self._stored: dict[bytes, int] = {}
+        """Pattern -> the last sequence that the store has for it."""
+        self.searched = 0
+        """Subjects that were held against patterns, since whoever looks has set it to 0."""
 
     def begin(self, next_seq: int, rows: list[Row]) -> None:
         """A new entry is being filled: `rows` are its messages, growing as they are taken."""
@@ -135,6 +139,7 @@ class Checks:
         self._noted = 0
         self._open = {}
         self._open_bytes = 0
+        self._stored = {}
 
     def check(
         self,
@@ -364,6 +369,7 @@ class Checks:
     def _last_for(self, pattern: bytes) -> int:
         open_subjects = self._catch_up()
         if b"*" in pattern or b">" in pattern:
+            self.searched += len(open_subjects) + len(self._in_flight.subjects())
             found = [last for one, (last, _) in open_subjects.items() if matches(one, pattern)]
             last = max(found, default=0)
         else:
@@ -373,8 +379,19 @@ class Checks:
     def _standing(self, last: int, pattern: bytes) -> int:
         """The last sequence, if there is none or this one in flight. A schedule whose end is on its
         way is gone."""
-        last = last or self._store.last_for(pattern) or 0
+        last = last or self._last_stored(pattern)
         return last if last >= self._in_flight.ended.get(pattern, 0) else 0
+
+    def _last_stored(self, pattern: bytes) -> int:
+        """Nothing is applied while an entry is filled, so a pattern is searched for once."""
+        if b"*" not in pattern and b">" not in pattern:
+            return self._store.last_for(pattern) or 0
+        found = self._stored.get(pattern)
+        if found is None:
+            before = self._store.subjects_searched
+            found = self._stored[pattern] = self._store.last_for(pattern) or 0
+            self.searched += self._store.subjects_searched - before
+        return found
 
     def _count_for(self, subject: bytes) -> int:
         open_count = self._catch_up().get(subject, _NOTHING)[1]

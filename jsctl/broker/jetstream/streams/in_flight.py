@@ -10,7 +10,7 @@ from itertools import repeat
 
 from jsctl.broker.jetstream.streams.entries import Messages
 from jsctl.broker.jetstream.streams.pub_acks import Acks
-from jsctl.broker.store.record import Record
+from jsctl.broker.store.record import Publish, Record
 from jsctl.broker.subject.matching import matches
 
 CROWDED_MESSAGES = 50_000
@@ -63,7 +63,7 @@ class Batch:
 class InFlight:
     """Batches in the order of the log, with what is asked of them at hand."""
 
-    __slots__ = ("_subjects", "batches", "bytes", "ended", "ids", "messages")
+    __slots__ = ("_subjects", "batches", "bytes", "ended", "ids", "messages", "rest")
 
     def __init__(self) -> None:
         self.batches: deque[Batch] = deque()
@@ -74,16 +74,23 @@ class InFlight:
         self.ended: dict[bytes, int] = {}
         """Subject of a schedule -> the message that ends it."""
         self._subjects: dict[bytes, list[int]] | None = None
+        self.rest: list[Publish] = []
+        """Captured, and to be looked at in the next turn: this one has searched enough."""
+
+    @property
+    def waiting(self) -> int:
+        """Messages that are stored some time."""
+        return self.messages + len(self.rest)
 
     @property
     def crowded(self) -> bool:
         """Whether publishers should wait."""
-        return self.bytes > CROWDED_BYTES or self.messages > CROWDED_MESSAGES
+        return self.bytes > CROWDED_BYTES or self.waiting > CROWDED_MESSAGES
 
     @property
     def has_room(self) -> bool:
         """Whether those that wait may go on."""
-        return self.bytes <= CROWDED_BYTES // 2 and self.messages <= CROWDED_MESSAGES // 2
+        return self.bytes <= CROWDED_BYTES // 2 and self.waiting <= CROWDED_MESSAGES // 2
 
     def add(self, batch: Batch) -> None:
         """A batch was encoded and is about to be proposed."""
