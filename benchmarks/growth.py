@@ -17,6 +17,7 @@ from random import Random
 from benchmarks import cases, servers
 from benchmarks.crowds import crowds
 from benchmarks.figure import Figure, Stopwatch, cpu_s
+from benchmarks.floods import floods
 from benchmarks.servers import Kind
 from benchmarks.traffic import SEED
 from benchmarks.wire import Address, Wire, now
@@ -326,6 +327,7 @@ PARTS = {
     "assets": assets,
     "connections": connections,
     "crowds": crowds,
+    "floods": floods,
 }
 ROWS: tuple[tuple[str, str, float], ...] = (
     ("durable consumers, one after the other", "durables", 0.0),
@@ -346,4 +348,9 @@ ROWS: tuple[tuple[str, str, float], ...] = (
     ("publish, 1,000 idle consumers p50", "crowdidle", 0.0),
     ("1,000 watches of a subject each", "crowdwatch", 0.0),
     ("work queue, 1,000 subjects and consumers", "crowdqueue", 0.0),
+    ("PING beside lists of 500 streams, longest", "floodlist", 0.0),
+    ("PING beside 50,000 subjects told, longest", "floodsubjects", 0.0),
+    ("PING beside messages of a pattern, longest", "floodlast", 0.0),
+    ("PING beside direct gets of a pattern, longest", "flooddirect", 0.0),
+    ("PING beside publishes that expect, longest", "floodexpect", 0.0),
 )

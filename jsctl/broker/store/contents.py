@@ -18,7 +18,7 @@ from jsctl.broker.store.segments.segment import RecordColumns
 from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.transfer import TransferBounds
 from jsctl.broker.store.views.excerpt import Excerpt
-from jsctl.broker.store.views.newest import NewestOfEach
+from jsctl.broker.store.views.newest import NewestOfEach, newest_near
 from jsctl.broker.store.views.view import StoreView
 from jsctl.broker.subject.matching import Filters
 from jsctl.broker.subject.validity import has_wildcard
@@ -271,6 +271,9 @@ class Contents:
         if filters.is_all:
             some = index.retained_messages
             return index.deleted.previous_absent(index.last) if some else None
+        near = newest_near(index, self.subject_of, filters)
+        if near is not None:
+            return near
         found = self.multi_last(filters) if index.lost else index.subjects.lasts(filters)
         return max(found, default=None)
 

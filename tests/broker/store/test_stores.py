@@ -3,16 +3,19 @@
 import random
 from collections import Counter
 from collections.abc import Callable
+from unittest.mock import patch
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from jsctl.broker.store import subject_index
 from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.memory_store import MemoryStore
 from jsctl.broker.store.message_store import MessageStore, StoreOptions
 from jsctl.broker.store.record import Record
 from jsctl.broker.store.stream_store import StreamStore
+from jsctl.broker.store.views import newest
 from jsctl.broker.subject.matching import Filters
 from tests.support.quick import examples
 from tests.support.sim_disk import SimDisk
@@ -194,11 +197,16 @@ class Model(RuleBasedStateMachine):
                 counts[one.subject] = counts.get(one.subject, 0) + 1
         assert self.store.subjects(filters) == counts
 
-    @rule(subject=st.sampled_from([*SUBJECTS, b"a.*", b">", b"none", b"b.>"]))
-    def last_for(self, subject: bytes) -> None:
+    @rule(
+        subject=st.sampled_from([*SUBJECTS, b"a.*", b">", b"none", b"b.>", b"*.1"]),
+        few=st.sampled_from([0, 512]),
+    )
+    def last_for(self, subject: bytes, few: int) -> None:
+        """Also as where there are more than a few subjects."""
         match = Filters([subject]).match
         want = [seq for seq, one in self.model.items() if match(one.subject)]
-        assert self.store.last_for(subject) == (want[-1] if want else None)
+        with patch.object(newest, "_MANY", few), patch.object(subject_index, "_ORDERED_MIN", few):
+            assert self.store.last_for(subject) == (want[-1] if want else None)
 
     @rule(time=st.integers(990, 1600))
     def seq_at_time(self, time: int) -> None:

@@ -11,7 +11,7 @@ portions, too: a sample of them says where to cut, so that each part has about a
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, pairwise
 
 from jsctl.broker.store.index import StoreIndex
@@ -22,6 +22,28 @@ PORTION = 16_384
 _SAMPLES = 64
 """So many of a full run say where the others lie."""
 _BEYOND = 1 << 64
+_NEAR = 8
+_MANY = 512
+"""To look at so many subjects takes longer than to read a few messages."""
+
+
+def newest_near(
+    index: StoreIndex, subject_of: Callable[[int], bytes | None], filters: Filters
+) -> int | None:
+    """The newest message that passes, be it damaged, if there are many subjects and it is one of
+    the last few messages: most patterns that are asked for match many."""
+    if len(index.subjects) < _MANY:
+        return None
+    seq = index.last
+    for _ in range(_NEAR):
+        seq = index.deleted.previous_absent(seq)
+        subject = subject_of(seq) if seq >= index.first else None
+        if subject is None:
+            return None
+        if filters.match(subject):
+            return seq
+        seq -= 1
+    return None
 
 
 class NewestOfEach:
