@@ -11,6 +11,8 @@ REQUEST_UNITS = 16
 """Of a request of the JetStream or system API."""
 ANSWER_BYTES = 512
 """An answer counts a unit for each of these."""
+PAGE_BYTES = 128
+"""A page of what there is on a server, too: it takes longer to make."""
 
 
 @dataclass(slots=True)

@@ -1,9 +1,11 @@
 """The order of a turn, over sessions, routes, JetStream and the system account."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from jsctl.broker import lazy
+from jsctl.broker.budget import PAGE_BYTES, REQUEST_UNITS
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.node.doors import Door
 from jsctl.broker.node.lame_duck import LameDuck, Stage
@@ -77,6 +79,8 @@ class RunningNode:
         limits = server.options.jetstream.limits
         self._budget = server.budget
         self._portions = Portions(limits.request_queue_max)
+        self._queries: deque[Query] = deque()
+        """Pages that are to be made."""
         self._busy = False
         """The last turn had no room for all requests."""
         self._logs: list[LogLine] = []
@@ -169,8 +173,8 @@ class RunningNode:
         if jetstream is not None:
             jetstream.work(self._collect)
         outputs = TurnOutputs()
-        for query in inputs.queries:
-            outputs.answers.append(self._answer(query))
+        if inputs.queries or self._queries:
+            self._answer_queries(inputs.queries, outputs)
         self._emit(outputs, now_ns)
         return outputs
 
@@ -371,6 +375,14 @@ class RunningNode:
         elif jetstream.stirred or self._portions.waiting:
             jetstream.stirred, self._stirred = False, True
 
+    def _answer_queries(self, queries: Sequence[Query], outputs: TurnOutputs) -> None:
+        """Make as many pages as the turn has room for."""
+        self._queries.extend(queries)
+        while self._queries and self._budget.left > 0:
+            answer = self._answer(self._queries.popleft())
+            self._budget.left -= REQUEST_UNITS + len(answer.body) // PAGE_BYTES
+            outputs.answers.append(answer)
+
     def _answer(self, query: Query) -> Answer:
         answers: list[Answer] = []
         if self._line.run(0, lambda: answers.append(self._system.query(query))):
@@ -438,7 +450,8 @@ class RunningNode:
     def _has_more(self) -> bool:
         """Whether the next turn, which follows at once, has something to go on with."""
         jetstream = self.jetstream
-        return bool(self._system.waiting) or (jetstream is not None and jetstream.api.busy)
+        waits = bool(self._system.waiting or self._queries)
+        return waits or (jetstream is not None and jetstream.api.busy)
 
     def _plan(self, now_ns: int) -> None:
         """See when one of the parts is due that most turns are nothing to."""

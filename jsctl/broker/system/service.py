@@ -9,6 +9,7 @@ from jsctl.api.codec import dumps
 from jsctl.api.monitoring.accountz import Permissions, ResponsePermission
 from jsctl.api.monitoring.connz import SubjectPermission
 from jsctl.broker import lazy
+from jsctl.broker.budget import PAGE_BYTES
 from jsctl.broker.interest.targets import Captured, Namespace
 from jsctl.broker.options import SubjectPermission as Rules
 from jsctl.broker.routing.trace import Trace
@@ -43,8 +44,6 @@ else:
     leaf_facts = lazy.module("jsctl.broker.system.monitoring.leaf_facts", optional=True)
 
 SUBSCRIBERS = b"$SYS.DEBUG.SUBSCRIBERS"
-PAGE_BYTES = 128
-"""An answer counts a unit for each of these: it takes longer to make than those of the API."""
 
 
 class SystemService:

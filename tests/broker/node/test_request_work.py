@@ -6,7 +6,7 @@ import pytest
 
 from jsctl.broker.jetstream.streams import admission
 from jsctl.broker.jsapi.gathering import Gathering
-from jsctl.broker.turn import TurnInputs
+from jsctl.broker.turn import Query, TurnInputs
 from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.node_play import NodePlay, PlayClient
 
@@ -93,6 +93,26 @@ def test_pages_of_the_system_account_are_made_in_portions() -> None:
     body = b'{"accounts":true,"streams":true,"config":true}'
     sent = requests(20, "$SYS.REQ.SERVER.PING.JSZ", body)
     assert max(answered_by_turns(play, operator, other, sent)) == 1
+
+
+def test_pages_over_http_are_made_in_portions() -> None:
+    play = NodePlay()
+    client, other = play.connect("a"), play.connect("b")
+    for number in range(60):
+        client.ask(f"$JS.API.STREAM.CREATE.S{number}", name=f"S{number}", storage="memory")
+    asked = {"accounts": "1", "streams": "1", "config": "1"}
+    queries = [Query(number, "/jsz", asked) for number in range(12)]
+    play.answers.clear()
+    turns = 0
+    while len(play.answers) < 12:
+        other.lines.clear()
+        chunks = [(other.conn, b"PING\r\n")]
+        play._once(TurnInputs(chunks=chunks, queries=[] if turns else queries))
+        turns += 1
+        assert other.lines == [b"PONG"]
+        assert len(play.answers) == turns
+    assert [one.token for one in play.answers] == list(range(12))
+    assert all(len(json.loads(one.body)["account_details"]) for one in play.answers)
 
 
 def decided(server: ServerPlay) -> int:

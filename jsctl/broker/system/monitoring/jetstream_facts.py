@@ -71,6 +71,10 @@ def limits(options: Options) -> JetStreamLimits:
     )
 
 
+def _name_of(replica: StreamReplica) -> str:
+    return replica.key[1]
+
+
 @dataclass(frozen=True, slots=True)
 class JetStreamReport:
     """Reads the engine; nothing here changes anything."""
@@ -153,15 +157,15 @@ class JetStreamReport:
             store_reserved=known.store_max if known is not None else -1,
             api_total=counts.total if counts is not None else 0,
             api_errors=counts.errors if counts is not None else 0,
-            streams=sorted(map(self._stream, replicas), key=lambda stream: stream.name),
+            streams=[self._stream(one) for one in sorted(replicas, key=_name_of)],
         )
 
     def _stream(self, replica: StreamReplica) -> StreamFacts:
-        state = replica.store.state()
+        store = replica.store
         return StreamFacts(
             name=replica.key[1],
-            messages=state.messages,
-            bytes=state.bytes,
+            messages=store.messages,
+            bytes=store.size_bytes,
             consumers=len(replica.watchers),
             leads=replica.group.leading,
             consumers_led=sum(watcher.leading for watcher in replica.watchers.values()),

@@ -60,16 +60,16 @@ def _finding(engine: Engine, finding: Finding) -> ScrubFinding:
 
 def _damaged(engine: Engine) -> tuple[DamagedStream, ...]:
     found = []
-    for (account, stream), replica in sorted(engine.assets.streams.items()):
-        if replica.store.is_damaged:
-            one = damage_of(replica)
-            found.append(
-                DamagedStream(
-                    account=account,
-                    stream=stream,
-                    messages=one.messages,
-                    lost=one.lost,
-                    ranges=sequence_ranges(one.ranges),
-                )
+    replicas = engine.assets.streams
+    for account, stream in sorted(key for key, one in replicas.items() if one.store.is_damaged):
+        one = damage_of(replicas[account, stream])
+        found.append(
+            DamagedStream(
+                account=account,
+                stream=stream,
+                messages=one.messages,
+                lost=one.lost,
+                ranges=sequence_ranges(one.ranges),
             )
+        )
     return tuple(found)
