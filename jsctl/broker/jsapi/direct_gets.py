@@ -15,7 +15,7 @@ from jsctl.broker.errors import Damaged
 from jsctl.broker.handlers.decisions import Reply
 from jsctl.broker.interest.targets import Captured, Sink
 from jsctl.broker.jetstream.streams.stream import Stream
-from jsctl.broker.jsapi.damaged_reads import DamagedReads
+from jsctl.broker.jsapi.deciding.damaged_reads import DamagedReads
 from jsctl.broker.jsapi.direct_responder import DirectGetResponder
 from jsctl.broker.raft.types import StandingKind
 from jsctl.broker.sessions.last_line import LastLine, client_of

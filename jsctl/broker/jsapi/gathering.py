@@ -12,11 +12,11 @@ from jsctl.api.consumer import ConsumerInfo
 from jsctl.api.stream import StreamInfo
 from jsctl.broker import lazy
 from jsctl.broker.assets.engine import Engine
-from jsctl.broker.budget import Budget
 from jsctl.broker.handlers.decisions import Gather
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jsapi.live_view import ApiView
 from jsctl.broker.peers.items import GatherReply, GatherRequest
+from jsctl.broker.sessions.request_budget import RequestBudget
 from jsctl.dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ DEADLINE_NS = 4_000_000_000
 TOLD_NS = 1_000_000_000
 """So long others have to tell them, however long a request waited before it was its turn."""
 INFO_UNITS = 4
-"""Of an info that is made, or read, of a turn's `Budget`."""
+"""Of an info that is made, or read, of a turn's `RequestBudget`."""
 
 Info = StreamInfo | ConsumerInfo
 Asset = tuple[str, str]
@@ -54,7 +54,7 @@ class OpenGather:
 
 
 @dataclass(slots=True)
-class Question:
+class AskedInfos:
     """What another server asked for, and was not told yet."""
 
     peer: str
@@ -70,7 +70,7 @@ class Gathering:
 
     view: ApiView
     engine: Engine
-    budget: Budget
+    budget: RequestBudget
     answer: Callable[[ApiRequest, bytes], None]
     settled: Callable[[str, Iterable[str], Callable[[], None]], None]
     """Calls back when these streams of an account have applied what they have."""
@@ -80,7 +80,7 @@ class Gathering:
     """Of other servers, that came in this turn and wait for `reply`. Only changed here."""
     _working: deque[int] = field(default_factory=deque)
     """Lists that this server has something to do for, by token."""
-    _questions: deque[Question] = field(default_factory=deque)
+    _questions: deque[AskedInfos] = field(default_factory=deque)
     """Of other servers, that are being answered."""
     _next: int = 0
 
@@ -216,7 +216,7 @@ class Gathering:
 
     def _tell(self, peer: str, request: GatherRequest) -> None:
         self._questions.append(
-            Question(peer, request.token, request.account, deque(request.assets))
+            AskedInfos(peer, request.token, request.account, deque(request.assets))
         )
         self._answer_questions()
 

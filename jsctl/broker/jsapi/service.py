@@ -16,7 +16,6 @@ from jsctl.broker import lazy
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.meta.group_file import META_GROUP
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
-from jsctl.broker.budget import ANSWER_BYTES, REQUEST_UNITS, Budget
 from jsctl.broker.handlers.decisions import (
     AuditStream,
     AwaitRepair,
@@ -41,19 +40,20 @@ from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jsapi.answer_publisher import AnswerPublisher
 from jsctl.broker.jsapi.archives.archives import Archives
 from jsctl.broker.jsapi.archives.subjects import is_internal
-from jsctl.broker.jsapi.confirming import Confirming
-from jsctl.broker.jsapi.damaged_reads import DamagedReads
+from jsctl.broker.jsapi.deciding.confirming import Confirming
+from jsctl.broker.jsapi.deciding.damaged_reads import DamagedReads
+from jsctl.broker.jsapi.deciding.held import HELD_MAX, HeldRequest
+from jsctl.broker.jsapi.deciding.placing import Placing
+from jsctl.broker.jsapi.deciding.searches import search_units
+from jsctl.broker.jsapi.deciding.settling import Settling
 from jsctl.broker.jsapi.farewells import Farewells
 from jsctl.broker.jsapi.forwarded import Forwarded, SentRequest
 from jsctl.broker.jsapi.gathering import Gathering
-from jsctl.broker.jsapi.held import HELD_MAX, HeldRequest
 from jsctl.broker.jsapi.live_view import ApiView
-from jsctl.broker.jsapi.placing import Placing
-from jsctl.broker.jsapi.searches import search_units
-from jsctl.broker.jsapi.settling import Settling
 from jsctl.broker.jsapi.step_downs import StepDowns
 from jsctl.broker.peers.items import Answered, Forward, ForwardReply, Returned
 from jsctl.broker.sessions.last_line import LastLine
+from jsctl.broker.sessions.request_budget import ANSWER_BYTES, REQUEST_UNITS, RequestBudget
 from jsctl.dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class ApiService:
     publisher: AnswerPublisher
     audit: Callable[[ApiRequest, bytes], None]
     """Told of each answer that this server decided on."""
-    budget: Budget
+    budget: RequestBudget
     line: LastLine | None = None
     """None: a bug in a handler goes up to the caller, for tests that look for them."""
     settling: Settling = field(init=False)

@@ -9,7 +9,7 @@ from dataclasses import field
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.handlers.decisions import StepDown
 from jsctl.broker.jetstream.requests import ApiRequest
-from jsctl.broker.jsapi.held import LEADERLESS_NS
+from jsctl.broker.jsapi.deciding.held import LEADERLESS_NS
 from jsctl.broker.jsapi.live_view import ApiView
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.dataclass import dataclass

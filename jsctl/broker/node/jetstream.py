@@ -21,7 +21,6 @@ from jsctl.broker.assets.replicas.facts import (
 )
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.assets.traffic import RouterTraffic
-from jsctl.broker.budget import Budget
 from jsctl.broker.interest.targets import Sink, Subscription
 from jsctl.broker.jsapi.answer_publisher import AnswerPublisher
 from jsctl.broker.jsapi.direct_gets import DirectGets
@@ -42,6 +41,7 @@ from jsctl.broker.routing.limits import ServerIdentity
 from jsctl.broker.routing.router import Router
 from jsctl.broker.routing.setup import random_name
 from jsctl.broker.sessions.last_line import LastLine
+from jsctl.broker.sessions.request_budget import RequestBudget
 from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.store.wal.new_store import NewStore
 from jsctl.broker.system.advisories import JetStreamAdvisories
@@ -73,7 +73,7 @@ class JetStream:
         router: Router,
         line: LastLine,
         outlet: EventOutlet,
-        budget: Budget,
+        budget: RequestBudget,
         zones: ZoneOffset,
         new_store: NewStore | None = None,
     ) -> None:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from jsctl.broker import lazy
 from jsctl.broker.accounts.accounts import Accounts
-from jsctl.broker.budget import Budget
 from jsctl.broker.conf.units import advertised
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.node.lame_duck import LameDuck
@@ -15,6 +14,7 @@ from jsctl.broker.ports import Disk, ZoneOffset, only_utc
 from jsctl.broker.routing import setup
 from jsctl.broker.routing.router import Router
 from jsctl.broker.sessions.last_line import LastLine
+from jsctl.broker.sessions.request_budget import RequestBudget
 from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.system.account import SystemAccount
 from jsctl.broker.system.outlet import EventOutlet
@@ -120,7 +120,7 @@ class Node:
         system = router.accounts.system
         name = setup.system_account(options) if system is not None else ""
         outlet = EventOutlet(router, self.identity.server_id, name)
-        budget = Budget(options.jetstream.limits.turn_units_max)
+        budget = RequestBudget(options.jetstream.limits.turn_units_max)
         enabled = options.jetstream.enabled
         jetstream = self._jetstream(line, outlet, budget) if enabled else None
         if gates is not None and jetstream is not None:
@@ -194,7 +194,7 @@ class Node:
             return ""
         return self._leaf_settings().address
 
-    def _jetstream(self, line: LastLine, outlet: EventOutlet, budget: Budget) -> "JetStream":
+    def _jetstream(self, line: LastLine, outlet: EventOutlet, budget: RequestBudget) -> "JetStream":
         return node_jetstream.JetStream(
             self._options,
             disk=self._disk,

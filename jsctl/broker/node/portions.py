@@ -8,9 +8,9 @@ turn's units is served alone. Those beyond `waiting_max` are dropped, as nats-se
 import re
 from collections import deque
 
-from jsctl.broker.budget import REQUEST_UNITS
 from jsctl.broker.interest.targets import Captured, Sink
 from jsctl.broker.jsapi.direct_responder import DirectGetResponder
+from jsctl.broker.sessions.request_budget import REQUEST_UNITS
 
 LOOKUP_UNITS = 1
 """Of a direct get of one message."""

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from jsctl.broker import lazy
-from jsctl.broker.budget import PAGE_BYTES, REQUEST_UNITS
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.node.doors import Door
 from jsctl.broker.node.lame_duck import LameDuck, Stage
@@ -14,6 +13,7 @@ from jsctl.broker.node.protocol_log import protocol_log
 from jsctl.broker.options import Options
 from jsctl.broker.routing import setup
 from jsctl.broker.sessions.last_line import TEXT
+from jsctl.broker.sessions.request_budget import PAGE_BYTES, REQUEST_UNITS
 from jsctl.broker.system.account import SystemAccount
 from jsctl.broker.system.server import ServerParts
 from jsctl.broker.system.subscriber_counts import SubscriberCounts

@@ -12,10 +12,10 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from jsctl.broker import lazy
-from jsctl.broker.budget import REQUEST_UNITS
 from jsctl.broker.interest.targets import Captured, Namespace, Sink
 from jsctl.broker.routing.trace import Trace
 from jsctl.broker.sessions.last_line import client_of
+from jsctl.broker.sessions.request_budget import REQUEST_UNITS
 from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.system.client_events import ClientEvents
 from jsctl.broker.system.client_orders import make_room

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from jsctl.broker.accounts.accounts import Accounts
-from jsctl.broker.budget import Budget
 from jsctl.broker.options import Options
 from jsctl.broker.routing.limits import ServerIdentity
 from jsctl.broker.routing.router import Router
 from jsctl.broker.sessions.last_line import LastLine
+from jsctl.broker.sessions.request_budget import RequestBudget
 from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.system.tallies import Tallies
 from jsctl.dataclass import dataclass
@@ -49,7 +49,7 @@ class ServerParts:
     gates: "Gates | None"
     """Other clusters."""
     jetstream: "ApiView | None"
-    budget: Budget
+    budget: RequestBudget
     """What a turn does of requests."""
 
     @property

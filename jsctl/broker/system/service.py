@@ -9,10 +9,10 @@ from jsctl.api.codec import dumps
 from jsctl.api.monitoring.accountz import Permissions, ResponsePermission
 from jsctl.api.monitoring.connz import SubjectPermission
 from jsctl.broker import lazy
-from jsctl.broker.budget import PAGE_BYTES
 from jsctl.broker.interest.targets import Captured, Namespace
 from jsctl.broker.options import SubjectPermission as Rules
 from jsctl.broker.routing.trace import Trace
+from jsctl.broker.sessions.request_budget import PAGE_BYTES
 from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.system.client_events import ClientEvent, ClientEventKind
 from jsctl.broker.system.client_orders import kick, send_lame_duck

@@ -3,7 +3,7 @@
 import pytest
 
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
-from jsctl.broker.jsapi.held import LEADERLESS_NS
+from jsctl.broker.jsapi.deciding.held import LEADERLESS_NS
 from jsctl.broker.jsapi.service import HOPS_MAX
 from jsctl.broker.options import JetStreamOptions
 from tests.support.cluster_play import ClusterPlay

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jsctl.broker.jsapi.settling import WAIT_NS
+from jsctl.broker.jsapi.deciding.settling import WAIT_NS
 from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.stream_requests import consumer, stream
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jsctl.broker.assets.repair.repairs import Repairs
-from jsctl.broker.jsapi.damaged_reads import WAIT_NS
+from jsctl.broker.jsapi.deciding.damaged_reads import WAIT_NS
 from tests.broker.assets.repair.test_repairs import COUNT, filled, lost, segments
 from tests.broker.assets.test_damaged_replica import fill, store_of
 from tests.support.cluster_play import ClusterPlay, ServerPlay

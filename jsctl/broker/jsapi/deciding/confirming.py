@@ -17,13 +17,13 @@ from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.meta.group_file import META_GROUP
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
-from jsctl.broker.budget import Budget
 from jsctl.broker.handlers.decisions import Decider
 from jsctl.broker.jetstream.requests import ApiRequest
-from jsctl.broker.jsapi.held import HELD_MAX, HeldRequest
-from jsctl.broker.jsapi.placing import Placing
-from jsctl.broker.jsapi.settling import Settling
+from jsctl.broker.jsapi.deciding.held import HELD_MAX, HeldRequest
+from jsctl.broker.jsapi.deciding.placing import Placing
+from jsctl.broker.jsapi.deciding.settling import Settling
 from jsctl.broker.replication.group import RaftGroup
+from jsctl.broker.sessions.request_budget import RequestBudget
 from jsctl.dataclass import dataclass
 
 
@@ -34,7 +34,7 @@ class Confirming:
     engine: Engine
     placing: Placing
     settling: Settling
-    budget: Budget
+    budget: RequestBudget
     decide: Callable[[HeldRequest, bool], None]
     """True: what waits for a repair does so no longer."""
     hold: Callable[[HeldRequest], None]

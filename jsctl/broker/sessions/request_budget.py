@@ -16,7 +16,7 @@ PAGE_BYTES = 128
 
 
 @dataclass(slots=True)
-class Budget:
+class RequestBudget:
     """What is `left` of a turn, which begins with `units_max`. Without a turn there is no end."""
 
     units_max: int

@@ -1,4 +1,4 @@
-"""What requests cost that look through all subjects of a stream, in units of `Budget`."""
+"""What requests cost that look through all subjects of a stream, in units of `RequestBudget`."""
 
 import re
 
