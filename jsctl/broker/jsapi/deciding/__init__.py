@@ -1,1 +1,1 @@
-"""At the server that decides on requests of the API: when it may, in which order, how much a turn."""
+"""At the server that decides on requests of the API: whether it may, and how much a turn."""
