@@ -68,6 +68,7 @@ def test_lists_are_made_in_portions_one_after_the_other() -> None:
         ("$JS.API.STREAM.PURGE.S", rb'{"filter":"s.b1.*"}'),
         ("$JS.API.STREAM.INFO.S", rb'{"subjects_filter":"s.*1"}'),
         ("$JS.API.STREAM.INFO.S", rb'{"subjects_filter":"s.\u003e"}'),
+        ("$JS.API.STREAM.INFO.S", rb'{"subjects_filte\u0072":"s.>"}'),
         ("$JS.API.DIRECT.GET.S", rb'{"last_by_subj":"s.*"}'),
         ("$JS.API.DIRECT.GET.S", rb'{"last_by_subj":"s.\u002a"}'),
         ("$JS.API.DIRECT.GET.S", rb'{"seq":1,"next_by_subj":"*.b19999"}'),

@@ -1,4 +1,4 @@
-"""What requests cost that look through all subjects of a stream, in units of `RequestBudget`."""
+"""What requests cost that look through a whole stream, in units of `RequestBudget`."""
 
 import re
 
@@ -7,26 +7,30 @@ from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jsapi.live_view import ApiView
 
 LISTED = 16
-"""Subjects a unit that are looked at, counted, and told of one by one."""
+"""Subjects or schedules a unit that are looked at, counted, sorted, or told of one by one."""
 LOOKED_AT = 128
 """Subjects a unit that only a pattern is held against."""
 _SEARCHES = {
-    "stream_info": (b"subjects_filter", LISTED),
-    "stream_msg_get": (b"by_subj", LOOKED_AT),
-    "stream_purge": (b"filter", LOOKED_AT),
-    "consumer_create": (b"", LISTED),
-    "consumer_create_durable": (b"", LISTED),
-    "consumer_reset": (b"", LISTED),
+    "stream_info": LISTED,
+    "stream_msg_get": LOOKED_AT,
+    "stream_purge": LOOKED_AT,
+    "consumer_create": LISTED,
+    "consumer_create_durable": LISTED,
+    "consumer_reset": LISTED,
 }
-"""Operation -> what a request has to say for it, and how much is looked at for a unit."""
+"""Operation -> how many subjects are looked at for a unit, if it is about a pattern."""
 _PATTERN = re.compile(rb"[*>\\]|last_per_subject").search
-"""What a pattern has, be it escaped."""
+"""What a request for a pattern has in it, be it escaped."""
 
 
 def search_units(view: ApiView, request: ApiRequest, call: ApiCall) -> int:
-    """What a request costs beyond being taken. It is an estimate: no pattern is understood here."""
-    search = _SEARCHES.get(call.operation)
-    if search is None or search[0] not in request.payload or not _PATTERN(request.payload):
-        return 0
-    replica = view.stream_replica(request.account, call.stream)
-    return 0 if replica is None else replica.store.subject_count // search[1]
+    """What a request costs beyond being taken. It is an estimate: nothing is understood here."""
+    per_unit = _SEARCHES.get(call.operation)
+    if per_unit is not None and _PATTERN(request.payload):
+        replica = view.stream_replica(request.account, call.stream)
+        return 0 if replica is None else replica.store.subject_count // per_unit
+    if call.operation == "stream_schedules":
+        replica = view.stream_replica(request.account, call.stream)
+        known = None if replica is None else replica.stream.schedules
+        return 0 if known is None else len(known) // LISTED
+    return 0
