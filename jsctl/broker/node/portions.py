@@ -6,7 +6,6 @@ turn's units is served alone. Those beyond `waiting_max` are dropped, as nats-se
 """
 
 import re
-from collections import deque
 
 from jsctl.broker.interest.targets import Captured, Sink
 from jsctl.broker.jsapi.direct_responder import DirectGetResponder
@@ -31,14 +30,16 @@ class Portions:
     def __init__(self, waiting_max: int) -> None:
         self._waiting_max = waiting_max
         self._left = 0
-        self._waiting: deque[Sink] = deque()
+        self._waiting: list[Sink] = []
+        self._passed_over: list[Sink] = []
+        """Those of which the turn served nothing: they come first in the next one."""
         self._rests: dict[int, list[Captured]] = {}
         self._dropped = 0
 
     @property
     def waiting(self) -> bool:
         """Whether the next turn has something to go on with."""
-        return bool(self._waiting)
+        return bool(self._waiting or self._passed_over)
 
     def take_dropped(self) -> int:
         """How many requests nobody answers, since the last call, because too many waited."""
@@ -48,10 +49,12 @@ class Portions:
     def begin(self, units: int) -> list[Sink]:
         """A turn with so many units begins: the sinks that go on, with what is left in them."""
         self._left = units
-        going, self._waiting = self._waiting, deque()
+        going = [*self._passed_over, *self._waiting]
+        self._passed_over.clear()
+        self._waiting.clear()
         for sink in going:
             sink.messages[:0] = self._rests.pop(id(sink))
-        return list(going)
+        return going
 
     def cut(self, sink: Sink) -> None:
         """Leave in a sink what this turn serves of it."""
@@ -62,7 +65,7 @@ class Portions:
             return
         sink.messages = messages[:count]
         if rest is None:
-            self._waiting.append(sink)
+            (self._waiting if count else self._passed_over).append(sink)
             rest = self._rests[id(sink)] = []
         room = self._waiting_max - len(rest)
         rest += messages[count : count + room]

@@ -188,7 +188,7 @@ class RunningNode:
         if self._busy:
             if jetstream is not None:
                 jetstream.api.begin_turn()
-            self._system.go_on()
+            self._system.go_on(1)
             units = max(budget.left, units // UNFINISHED_SHARE)
             self._stirred = True
         for sink in self._portions.begin(units):
@@ -376,9 +376,9 @@ class RunningNode:
             jetstream.stirred, self._stirred = False, True
 
     def _answer_queries(self, queries: Sequence[Query], outputs: TurnOutputs) -> None:
-        """Make as many pages as the turn has room for."""
+        """Make as many pages as the turn has room for, one at least."""
         self._queries.extend(queries)
-        while self._queries and self._budget.left > 0:
+        while self._queries and (self._budget.left > 0 or not outputs.answers):
             answer = self._answer(self._queries.popleft())
             self._budget.left -= REQUEST_UNITS + len(answer.body) // PAGE_BYTES
             outputs.answers.append(answer)

@@ -208,10 +208,11 @@ class SystemAccount:
             self.waiting.extend((sink.account, captured) for captured in sink.take())
             self.go_on()
 
-    def go_on(self) -> None:
-        """Serve as many of those that wait as the turn has room for."""
+    def go_on(self, least: int = 0) -> None:
+        """Serve as many of those that wait as the turn has room for, so many at least."""
         line, budget = self._server.line, self._server.budget
-        while self.waiting and budget.left > 0:
+        while self.waiting and (budget.left > 0 or least > 0):
+            least -= 1
             account, captured = self.waiting.popleft()
             budget.left -= REQUEST_UNITS
             line.run(client_of(captured[4]), self._loaded().serve, account, captured)

@@ -116,6 +116,28 @@ def test_pages_over_http_are_made_in_portions() -> None:
     assert all(len(json.loads(one.body)["account_details"]) for one in play.answers)
 
 
+def test_no_kind_of_requests_keeps_another_waiting() -> None:
+    play = NodePlay()
+    client, operator, third = play.connect("a"), play.connect("sys"), play.connect("a")
+    for number in range(100):
+        client.ask(f"$JS.API.STREAM.CREATE.S{number}", name=f"S{number}", storage="memory")
+    client.subscribe("in.>")
+    operator.subscribe("in.>")
+    third.subscribe("in.>")
+    client.messages.clear()
+    play.answers.clear()
+    flood = requests(400, "$JS.API.STREAM.LIST")
+    play._once(TurnInputs(chunks=[(client.conn, flood)]))
+    asked = requests(1, "$SYS.REQ.SERVER.PING.VARZ")
+    health = Query(7, "/healthz", {})
+    play._once(TurnInputs(chunks=[(operator.conn, asked)], queries=[health]))
+    for _ in range(30):
+        play._once(TurnInputs())
+    assert [one.token for one in play.answers] == [7]
+    assert len(answers(operator)) == 1
+    assert 0 < len(answers(client)) < 100, "the flood goes on"
+
+
 def decided(server: ServerPlay) -> int:
     """Requests of the API that a server has answered."""
     jetstream = server.node.jetstream

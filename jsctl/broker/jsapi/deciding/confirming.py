@@ -105,8 +105,10 @@ class Confirming:
         return dropped
 
     def begin_turn(self) -> None:
-        """Another turn: decide on those that it has room for."""
-        while self.waiting and self.budget.left > 0:
+        """Another turn: decide on those that it has room for, one at least."""
+        first = True
+        while self.waiting and (self.budget.left > 0 or first):
+            first = False
             held, final = self.waiting.popleft()
             request = held.request
             if self.placing.target(request) is Decider.EVERY_SERVER or self._leads(request):
