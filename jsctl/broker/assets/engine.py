@@ -131,7 +131,11 @@ class Engine:
             self.outbox,
         )
         self.reconfigurator = Reconfigurator(
-            self.context, self.assets, self.cluster.online, self.meta.submit
+            self.context,
+            self.assets,
+            self.cluster.online,
+            self.meta.submit,
+            state.applied_consumers,
         )
         self.reads: list[tuple[int, bool]] = []
         """(token, may be served) of finished `read` calls."""

@@ -1,0 +1,55 @@
+"""Consumers with one replica that go from one server of their stream to another one."""
+
+from jsctl.broker.jetstream.meta.entries import assign_consumer, assign_stream
+from jsctl.dataclass import replace
+from tests.support.cluster_play import ClusterPlay, ServerPlay
+from tests.support.stream_requests import consumer, stream
+
+
+def moving(play: ClusterPlay) -> tuple[ServerPlay, ServerPlay]:
+    """A stream and its consumer are to leave a server that does not lead the stream, the consumer
+    for another one of the stream's, which stands still; from where and where it goes."""
+    client = play["n1"].connect("a")
+    assert "error" not in client.ask("$JS.API.STREAM.CREATE.S", **stream())
+    assert "error" not in client.ask("$JS.API.CONSUMER.CREATE.S.C", **consumer(num_replicas=1))
+    servers = {one.peer: one for one in play}
+    state = play["n1"].engine.meta.state
+    made, moved = state.stream("A", "S"), state.consumer("A", "S", "C")
+    assert made is not None and moved is not None
+    (home,) = [servers[peer] for peer in moved.group.peers]
+    while (leader := play.leader(made.group.name)) is home:
+        client.ask("$JS.API.STREAM.LEADER.STEPDOWN.S")
+        play.run(1)
+    (other,) = [servers[peer] for peer in made.group.peers if servers[peer] not in (home, leader)]
+    (spare,) = [one for one in play if one.peer not in made.group.peers]
+    other.pause()
+    play.run(3)
+    lives = {**made.group.incarnations, spare.peer: spare.engine.options.life}
+    lives.pop(home.peer)
+    peers, former = (leader.peer, other.peer, spare.peer), (home.peer,)
+    going = replace(made.group, peers=peers, former=former, incarnations=lives)
+    life = {other.peer: other.engine.options.life}
+    following = replace(moved.group, peers=(other.peer,), former=former, incarnations=life)
+    entries = [
+        assign_stream(replace(made, group=going, request=None)),
+        assign_consumer(replace(moved, group=following, request=None)),
+    ]
+    assert play.leader().engine.meta.propose(entries, None)
+    play.run(2)
+    return home, other
+
+
+def test_a_server_keeps_a_stream_until_its_consumers_have_left_it() -> None:
+    """Also one that the stream's leader has no replica of: it would have been dropped with the
+    stream, before anybody else knew what it has consumed, and never had a leader again."""
+    play = ClusterPlay(4)
+    _, other = moving(play)
+    other.go_on()
+    group = play.group_of("S", "C")
+    play.wait(lambda: play.maybe_leader(group) is other, "the consumer is led where it is to be")
+
+    def settled() -> bool:
+        made = other.engine.meta.state.stream("A", "S")
+        return made is not None and made.group.settled
+
+    play.wait(settled, "the stream is where it is to be")
