@@ -130,13 +130,8 @@ class Engine:
             self.introductions,
             self.outbox,
         )
-        self.reconfigurator = Reconfigurator(
-            self.context,
-            self.assets,
-            self.cluster.online,
-            self.meta.submit,
-            state.applied_consumers,
-        )
+        others = self.cluster.online, self.meta.submit, state.applied_consumers
+        self.reconfigurator = Reconfigurator(self.context, self.assets, *others)
         self.reads: list[tuple[int, bool]] = []
         """(token, may be served) of finished `read` calls."""
         self._steady_ns = self._unticked_ns = 0

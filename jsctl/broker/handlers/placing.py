@@ -223,7 +223,7 @@ def follow(view: View, stream: StreamAssignment, gone: str = "") -> list[bytes]:
     nobody will hear of any more."""
     entries = []
     for consumer in view.meta.consumers(stream.account, stream.name).values():
-        if consumer.group.members == (gone,):
+        if _gone_with(view, consumer.group, gone):
             entries.append(_anew(view, stream, consumer))
             continue
         peers, config = _consumer_peers(view, stream, consumer), consumer.config
@@ -235,6 +235,15 @@ def follow(view: View, stream: StreamAssignment, gone: str = "") -> list[bytes]:
             made = replace(consumer, config=config, group=group, request=None)
             entries.append(assign_consumer(made))
     return entries
+
+
+def _gone_with(view: View, group: GroupAssignment, gone: str) -> bool:
+    """Whether only the server `gone` has what a group knows. The one that it was on its way to has
+    it only once it leads the group."""
+    if group.members == (gone,):
+        return True
+    on_its_way = group.former == (gone,) and len(group.peers) == 1
+    return on_its_way and view.leader_of(group.name) not in group.peers
 
 
 def _anew(view: View, stream: StreamAssignment, consumer: ConsumerAssignment) -> bytes:

@@ -1,5 +1,7 @@
 """Consumers with one replica that go from one server of their stream to another one."""
 
+import json
+
 from jsctl.broker.jetstream.meta.entries import assign_consumer, assign_stream
 from jsctl.dataclass import replace
 from tests.support.cluster_play import ClusterPlay, ServerPlay
@@ -39,6 +41,12 @@ def moving(play: ClusterPlay) -> tuple[ServerPlay, ServerPlay]:
     return home, other
 
 
+def is_settled(server: ServerPlay) -> bool:
+    """Whether the stream is where it is to be."""
+    made = server.engine.meta.state.stream("A", "S")
+    return made is not None and made.group.settled
+
+
 def test_a_server_keeps_a_stream_until_its_consumers_have_left_it() -> None:
     """Also one that the stream's leader has no replica of: it would have been dropped with the
     stream, before anybody else knew what it has consumed, and never had a leader again."""
@@ -47,9 +55,22 @@ def test_a_server_keeps_a_stream_until_its_consumers_have_left_it() -> None:
     other.go_on()
     group = play.group_of("S", "C")
     play.wait(lambda: play.maybe_leader(group) is other, "the consumer is led where it is to be")
+    play.wait(lambda: is_settled(other), "the stream is where it is to be")
 
-    def settled() -> bool:
-        made = other.engine.meta.state.stream("A", "S")
-        return made is not None and made.group.settled
 
-    play.wait(settled, "the stream is where it is to be")
+def test_a_consumer_on_its_way_from_a_server_that_is_removed_begins_anew() -> None:
+    """Nobody else has what it knew, and its stream would wait for it for ever."""
+    play = ClusterPlay(4)
+    home, other = moving(play)
+    home.halt()
+    other.go_on()
+    play.run(3)
+    system = other.connect("sys")
+    system.subscribe("answer")
+    body = json.dumps({"peer": home.name}).encode()
+    system.publish("$JS.API.SERVER.REMOVE", body, "answer")
+    play.wait(lambda: bool(system.messages), "the server is removed")
+    assert b'"success":true' in system.messages[0][2]
+    (answer,) = other.request_all("$JS.API.CONSUMER.INFO.S.C", 3)
+    assert answer["cluster"]["leader"] == other.name
+    play.wait(lambda: is_settled(other), "the stream is where it is to be")
