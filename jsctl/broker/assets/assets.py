@@ -106,8 +106,7 @@ class Assets:
             self._drop_stream(key)
             replica = None
         if self.context.me not in assignment.group.members:
-            if replica is not None:
-                self._drop_stream(key)
+            self._drop_stream(key)  # Also one that waits to be built.
             return
         if replica is None:
             if self._waits(key, f"streams/{assignment.group.name}", assignment, newest):
@@ -131,8 +130,7 @@ class Assets:
         if self.context.me not in assignment.group.members:
             # Noted first: without it nobody would need what it has not consumed yet.
             stream.absent[assignment.name] = AbsentConsumer.of(assignment)
-            if replica is not None:
-                self._drop_consumer(key)
+            self._drop_consumer(key)  # Also one that waits to be built.
             return
         if replica is None:
             if self._waits(key, f"consumers/{assignment.group.name}", assignment, newest):
