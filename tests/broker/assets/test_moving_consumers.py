@@ -74,3 +74,32 @@ def test_a_consumer_on_its_way_from_a_server_that_is_removed_begins_anew() -> No
     (answer,) = other.request_all("$JS.API.CONSUMER.INFO.S.C", 3)
     assert answer["cluster"]["leader"] == other.name
     play.wait(lambda: is_settled(other), "the stream is where it is to be")
+
+
+def test_a_stream_does_not_wait_for_who_makes_consumers_again() -> None:
+    """One that is not durable, and has its only replica on a server that is down and that the
+    stream leaves, ends: the stream could not be moved again until that server is back."""
+    play = ClusterPlay(4)
+    client = play["n1"].connect("a")
+    assert "error" not in client.ask("$JS.API.STREAM.CREATE.S", **stream())
+    leader = play.leader(play.group_of("S"))
+    body = consumer(num_replicas=1, inactive_threshold=10**12)
+    body["config"]["name"] = body["config"].pop("durable_name")
+    state = leader.engine.meta.state
+
+    def is_elsewhere() -> bool:
+        (answer,) = leader.request_all("$JS.API.CONSUMER.CREATE.S.C", 1, **body)
+        assert "error" not in answer
+        return answer["cluster"]["leader"] not in (leader.name, play.leader().name)
+
+    while not is_elsewhere():
+        leader.request_all("$JS.API.CONSUMER.DELETE.S.C", 1)
+    made = state.consumer("A", "S", "C")
+    assert made is not None
+    (home,) = [one for one in play if one.peer in made.group.peers]
+    home.halt()
+    play.run(2)
+    (answer,) = leader.request_all("$JS.API.STREAM.PEER.REMOVE.S", 1, peer=home.name)
+    assert "error" not in answer
+    play.wait(lambda: is_settled(leader), "the stream is where it is to be")
+    assert state.consumer("A", "S", "C") is None
