@@ -5,13 +5,18 @@ from typing import Any
 
 import pytest
 
+from jsctl.broker.assets import left_behind
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.replication.bootstrap import GroupBootstrap
+from jsctl.broker.replication.checkpoints import GroupLimits
 from jsctl.dataclass import replace
 from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.stream_requests import consumer, stream
 
 COUNT = 5
+SHORT = GroupLimits(
+    checkpoint_entries=20, entries_kept=5, lagging_bytes_max=100, lagging_entries_max=2
+)
 
 
 def home(play: ClusterPlay) -> ServerPlay:
@@ -93,3 +98,37 @@ def test_a_stream_that_left_is_gone_behind_a_restart(storage: str) -> None:
     play.run(2)
     assert ("A", "S") not in first.engine.assets.streams
     assert not first.disk.list("streams")
+
+
+@pytest.mark.parametrize("kept", ["log", "state", "state of a rescue"])
+def test_what_was_deleted_while_a_server_was_down_goes_from_its_disk(
+    kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where nothing but the state is left of what tells that: it names the stream no more. A
+    state of fewer than a majority may not know what there was."""
+    play = ClusterPlay()
+    play["n1"].request_all("$JS.API.STREAM.CREATE.S", 1, **stream())
+    play["n1"].request_all("$JS.API.CONSUMER.CREATE.S.C", 1, **consumer())
+    gone = f"streams/{play.group_of('S')}"
+    late = next(one for one in play if one is not play.leader())
+    for _ in range(COUNT):
+        play["n1"].request_all("s.x", 0.1)
+    late.halt()
+    play.run(1)
+    assert late.disk.list(gone)
+    there = next(one for one in play if one is not late)
+    there.request_all("$JS.API.STREAM.DELETE.S", 1)
+    for one in play:
+        one.engine.groups.checkpoints.limits = GroupLimits() if kept == "log" else SHORT
+    for number in range(30):
+        there.request_all("$JS.API.STREAM.CREATE.T", 0.1, **stream("T"))
+        there.request_all("$JS.API.STREAM.UPDATE.T", 0.1, **stream("T", max_msgs=number + 1))
+    meta = play.leader().engine.meta.group
+    play.leader().engine.groups.checkpoints.compact(meta)
+    assert (meta.raft.base_index > 20) == (kept != "log")
+    if kept == "state of a rescue":
+        monkeypatch.setattr(left_behind, "RESCUED_TERMS", 0)
+    late.begin()
+    play.wait(lambda: ("A", "T") in late.engine.assets.streams, "it knows what there is")
+    play.run(2)
+    assert bool(late.disk.list(gone)) == (kept == "state of a rescue")
