@@ -116,7 +116,7 @@ def _updated(
     if stream.config.retention is Retention.WORK_QUEUE:
         others = view.meta.consumers(request.account, stream.name).values()
         beside = [other.config for other in others if other.name != old.name]
-        rules.check_work_queue(config, beside, exists=True)
+        rules.TakenSubjects(beside).check(config, exists=True)
     subject = old.config.deliver_subject.encode()
     bound = bool(subject) and view.has_interest(request.account, subject)
     rules.check_update(old.config, config, bound=bound)
@@ -148,7 +148,7 @@ def _created(
         if 0 <= most <= len(counted):
             raise api_error("JSMaximumConsumersLimitErr")
         if work_queue:
-            rules.check_work_queue(config, counted, exists=False)
+            rules.TakenSubjects(counted).check(config, exists=False)
     rules.check_length(config.name)
     name = config.name
     while not name or (not config.name and meta.consumer(request.account, stream.name, name)):
@@ -180,10 +180,10 @@ def restored(
     stream: StreamAssignment,
     name: str,
     config: ConsumerConfig,
-    others: list[ConsumerConfig],
+    taken: rules.TakenSubjects,
 ) -> tuple[GroupAssignment, ConsumerConfig]:
     """Group and config of a consumer that comes with its stream, which is not assigned yet;
-    `others` come before it. Raises ApiError."""
+    `taken`: what those before it take, and now this one. Raises ApiError."""
     if "\\" in name or "/" in name:
         raise api_error("JSConsumerNameContainsPathSeparatorsErr")
     rules.check_length(name)
@@ -194,7 +194,8 @@ def restored(
     config = with_defaults(config, stream.config, limits, pedantic=False)
     rules.check(config, stream.config, limits)
     if stream.config.retention is Retention.WORK_QUEUE:
-        rules.check_work_queue(config, others, exists=False)
+        taken.check(config, exists=False)
+        taken.add(config)
     group = _group(view, stream, config)
     if view.me not in group.peers:
         peers = (view.me, *group.peers[1:])
