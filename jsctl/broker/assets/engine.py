@@ -219,6 +219,8 @@ class Engine:
             self._leave_silent_disk()
             self.groups.relieve()
             self.groups.forget_memory_of(self.cluster.has_lost_memory)
+            if self.assets.knows_all:
+                self.groups.go_on_without(self.cluster.was_removed)
             self.meta.take_up()
             self.assets.tidy(self.cluster.pace())
 
