@@ -16,7 +16,7 @@ from jsctl.api.words import ConsumerAction, Retention, Storage
 from jsctl.broker.handlers import sourcing_consumers
 from jsctl.broker.handlers.answers import check_level
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta
-from jsctl.broker.handlers.placing import incarnations
+from jsctl.broker.handlers.placing import incarnations, standings
 from jsctl.broker.handlers.view import AccountQuota, View
 from jsctl.broker.jetstream.consumers import config as rules
 from jsctl.broker.jetstream.consumers.defaults import ConsumerLimits, with_defaults
@@ -26,7 +26,7 @@ from jsctl.broker.jetstream.meta.assignments import (
     StreamAssignment,
 )
 from jsctl.broker.jetstream.meta.entries import assign_consumer
-from jsctl.broker.jetstream.meta.placement import ServerFacts
+from jsctl.broker.jetstream.meta.placement import ServerFacts, scale_down
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.dataclass import replace
 
@@ -248,7 +248,8 @@ def _group(view: View, stream: StreamAssignment, config: ConsumerConfig) -> Grou
 def _regrouped(
     view: View, stream: StreamAssignment, group: GroupAssignment, count: int
 ) -> GroupAssignment:
-    """The group with `count` peers: more from the stream's, or fewer around the leader."""
+    """The group with `count` peers: more from the stream's, or fewer around the leader, those that
+    are there before others."""
     peers = list(group.peers)
     if count > len(peers):
         spare = [peer for peer in stream.group.peers if peer not in peers]
@@ -258,9 +259,8 @@ def _regrouped(
         ranked = _shuffled(view, online) + [peer for peer in spare if peer not in online]
         peers += ranked[: count - len(peers)]
     elif count < len(peers):
-        leader = view.leader_of(group.name)
-        kept = sorted(peers, key=lambda peer: peer != leader)[:count]
-        peers = [peer for peer in peers if peer in kept]
+        leader, known = view.leader_of(group.name), standings(view, group.name)
+        peers = list(scale_down(peers, count, known, leader))
     else:
         return group
     gone = tuple(peer for peer in group.peers if peer not in peers)

@@ -103,3 +103,25 @@ def test_a_stream_does_not_wait_for_who_makes_consumers_again() -> None:
     assert "error" not in answer
     play.wait(lambda: is_settled(leader), "the stream is where it is to be")
     assert state.consumer("A", "S", "C") is None
+
+
+def test_a_consumer_with_fewer_replicas_keeps_those_that_are_there() -> None:
+    """As its stream does; one that is down would be one too few with the next failure."""
+    play = ClusterPlay()
+    (answer,) = play["n1"].request_all("$JS.API.STREAM.CREATE.S", 1, **stream())
+    assert "error" not in answer
+    (answer,) = play["n1"].request_all("$JS.API.CONSUMER.CREATE.S.C", 1, **consumer())
+    assert "error" not in answer
+    group = play.group_of("S", "C")
+    made = play["n1"].engine.meta.state.consumer("A", "S", "C")
+    assert made is not None
+    leader = play.leader(group)
+    first = next(peer for peer in made.group.peers if peer != leader.peer)
+    (away,) = [one for one in play if one.peer == first]
+    away.halt()
+    play.run(3)
+    (answer,) = leader.request_all("$JS.API.CONSUMER.CREATE.S.C", 2, **consumer(num_replicas=2))
+    assert "error" not in answer
+    fewer = leader.engine.meta.state.consumer("A", "S", "C")
+    assert fewer is not None
+    assert len(fewer.group.peers) == 2 and away.peer not in fewer.group.peers
