@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import field
 
 from jsctl.api.words import Retention
+from jsctl.broker.assets import left_behind
 from jsctl.broker.assets.assigned_files import AssignedFiles
 from jsctl.broker.assets.lost_log import forget_loss
 from jsctl.broker.assets.meta.group_file import META_GROUP
@@ -106,8 +107,7 @@ class Assets:
             self._drop_stream(key)
             replica = None
         if self.context.me not in assignment.group.members:
-            if replica is not None:
-                self._drop_stream(key)
+            self._drop_stream(key)  # Also one that waits to be built.
             return
         if replica is None:
             if self._waits(key, f"streams/{assignment.group.name}", assignment, newest):
@@ -131,8 +131,7 @@ class Assets:
         if self.context.me not in assignment.group.members:
             # Noted first: without it nobody would need what it has not consumed yet.
             stream.absent[assignment.name] = AbsentConsumer.of(assignment)
-            if replica is not None:
-                self._drop_consumer(key)
+            self._drop_consumer(key)  # Also one that waits to be built.
             return
         if replica is None:
             if self._waits(key, f"consumers/{assignment.group.name}", assignment, newest):
@@ -335,14 +334,18 @@ class Assets:
         group.applied_term = TERM
         self.context.groups.add(group)
 
+    def _here(self) -> set[str]:
+        """Groups that are on this server, or are to be."""
+        waiting = (*self.postponed.values(), *self.unremembered.values())
+        return {*self.context.groups.by_name, *(one.group.name for one in waiting)}
+
     def _sweep(self) -> None:
         """Once it is known which groups are to be here: remove what unfinished restores of
         earlier processes left behind."""
         if self.prepared.swept or not self.knows_all:
             return
         self.prepared.swept = True
-        waiting = (*self.postponed.values(), *self.unremembered.values())
-        alive = {*self.context.groups.by_name, *(one.group.name for one in waiting)}
+        alive = self._here()
         receiving = frozenset(self.prepared.receiving)
         disk, removed = self.context.disk, list[str]()
 
@@ -454,7 +457,7 @@ class Assets:
             for group in self.context.groups.by_name.values():
                 group.raft.retime(timing)
         self._renew_superseded()
-        self._forget_removed()
+        left_behind.forget(self.context, self.starter, self._here)
         self._settle_loss()
         self._sweep()
         self.written.write(self._assigned)
@@ -464,16 +467,6 @@ class Assets:
     def _assigned(self) -> list[StreamAssignment | ConsumerAssignment]:
         streams = [one.assignment for one in self.streams.values()]
         return [*streams, *(one.assignment for one in self.consumers.values())]
-
-    def _forget_removed(self) -> None:
-        """Let go of records of removed groups that nothing can bring back."""
-        groups = self.context.groups
-        meta = groups.by_name.get(META_GROUP)
-        if meta is not None and self.starter.doubtful and self.knows_all:
-            self.starter.expect(meta.raft.applied)
-        if meta is not None and self.starter.tombstones:
-            alive = {group.key for group in groups.by_name.values()}
-            self.starter.forget(meta.checkpointed, alive)
 
     def _settle_loss(self) -> None:
         """When all assignments are known, every group that was here has begun, in

@@ -115,9 +115,12 @@ class ClusterView:
     def has_lost_memory(self, peer: str) -> bool:
         """Whether all is gone that a server held in memory: its process ended, or an operator
         removed it."""
+        return self.was_removed(peer) or self.liveness.has_ended(peer, self.now_ns)
+
+    def was_removed(self, peer: str) -> bool:
+        """Whether an operator removed a server, and no other one came in its place."""
         known = self._meta.servers.get(peer)
-        removed = known is not None and known.removed
-        return removed or self.liveness.has_ended(peer, self.now_ns)
+        return known is not None and known.removed
 
     def name_of(self, peer: str) -> str:
         """The name of a server."""

@@ -130,9 +130,8 @@ class Engine:
             self.introductions,
             self.outbox,
         )
-        self.reconfigurator = Reconfigurator(
-            self.context, self.assets, self.cluster.online, self.meta.submit
-        )
+        others = self.cluster.online, self.meta.submit, state.applied_consumers
+        self.reconfigurator = Reconfigurator(self.context, self.assets, *others)
         self.reads: list[tuple[int, bool]] = []
         """(token, may be served) of finished `read` calls."""
         self._steady_ns = self._unticked_ns = 0
@@ -220,6 +219,8 @@ class Engine:
             self._leave_silent_disk()
             self.groups.relieve()
             self.groups.forget_memory_of(self.cluster.has_lost_memory)
+            if self.assets.knows_all:
+                self.groups.go_on_without(self.cluster.was_removed)
             self.meta.take_up()
             self.assets.tidy(self.cluster.pace())
 

@@ -5,7 +5,7 @@ a JetStream server that is up and not a member joins, as a learner first; one th
 removed leaves.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 
 from jsctl.broker.assets.assets import Assets
@@ -21,6 +21,7 @@ from jsctl.broker.assets.meta.replica import MetaReplica
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
+from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
 from jsctl.broker.jetstream.meta.entries import (
     MetaServer,
     add_server,
@@ -49,6 +50,8 @@ class Reconfigurator:
     online: Callable[[str], bool]
     to_meta: Callable[[list[bytes]], None]
     """Hand entries to whoever leads the meta group."""
+    consumers_of: Callable[[str, str], Iterable[ConsumerAssignment]]
+    """All of a stream, wherever their replicas are."""
     status: dict[str, Waiting] = field(default_factory=dict)
     """What groups of this server wait for, by group name."""
     _told_ns: dict[str, int] = field(default_factory=dict)
@@ -96,20 +99,14 @@ class Reconfigurator:
     def _held_by_consumers(self, replica: StreamReplica) -> list[str]:
         """Peers that consumers have not left yet; their stream stays until they have.
 
+        Also those of consumers that have no replica here: who drops a stream drops them with it.
         Consumers may be ahead of it: on peers that were to join the stream and did not get there.
         """
         wanted = replica.assignment.group.peers
-        account, stream = replica.key
         held: list[str] = []
-        for name in replica.watchers:
-            consumer = self.assets.consumers[account, stream, name]
-            if consumer.assignment.group.settled:
-                continue
-            held += [
-                peer
-                for peer in consumer.assignment.group.former
-                if peer not in wanted and peer not in held
-            ]
+        for consumer in self.consumers_of(*replica.key):
+            group = consumer.group
+            held += [peer for peer in group.former if peer not in wanted and peer not in held]
         return held
 
     def _do(self, raft: Raft, step: Step, name: str) -> None:

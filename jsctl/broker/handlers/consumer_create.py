@@ -16,7 +16,7 @@ from jsctl.api.words import ConsumerAction, Retention, Storage
 from jsctl.broker.handlers import sourcing_consumers
 from jsctl.broker.handlers.answers import check_level
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta
-from jsctl.broker.handlers.placing import incarnations
+from jsctl.broker.handlers.placing import incarnations, standings
 from jsctl.broker.handlers.view import AccountQuota, View
 from jsctl.broker.jetstream.consumers import config as rules
 from jsctl.broker.jetstream.consumers.defaults import ConsumerLimits, with_defaults
@@ -26,7 +26,7 @@ from jsctl.broker.jetstream.meta.assignments import (
     StreamAssignment,
 )
 from jsctl.broker.jetstream.meta.entries import assign_consumer
-from jsctl.broker.jetstream.meta.placement import ServerFacts
+from jsctl.broker.jetstream.meta.placement import ServerFacts, scale_down
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.dataclass import replace
 
@@ -116,7 +116,7 @@ def _updated(
     if stream.config.retention is Retention.WORK_QUEUE:
         others = view.meta.consumers(request.account, stream.name).values()
         beside = [other.config for other in others if other.name != old.name]
-        rules.check_work_queue(config, beside, exists=True)
+        rules.TakenSubjects(beside).check(config, exists=True)
     subject = old.config.deliver_subject.encode()
     bound = bool(subject) and view.has_interest(request.account, subject)
     rules.check_update(old.config, config, bound=bound)
@@ -148,7 +148,7 @@ def _created(
         if 0 <= most <= len(counted):
             raise api_error("JSMaximumConsumersLimitErr")
         if work_queue:
-            rules.check_work_queue(config, counted, exists=False)
+            rules.TakenSubjects(counted).check(config, exists=False)
     rules.check_length(config.name)
     name = config.name
     while not name or (not config.name and meta.consumer(request.account, stream.name, name)):
@@ -180,10 +180,10 @@ def restored(
     stream: StreamAssignment,
     name: str,
     config: ConsumerConfig,
-    others: list[ConsumerConfig],
+    taken: rules.TakenSubjects,
 ) -> tuple[GroupAssignment, ConsumerConfig]:
     """Group and config of a consumer that comes with its stream, which is not assigned yet;
-    `others` come before it. Raises ApiError."""
+    `taken`: what those before it take, and now this one. Raises ApiError."""
     if "\\" in name or "/" in name:
         raise api_error("JSConsumerNameContainsPathSeparatorsErr")
     rules.check_length(name)
@@ -194,7 +194,8 @@ def restored(
     config = with_defaults(config, stream.config, limits, pedantic=False)
     rules.check(config, stream.config, limits)
     if stream.config.retention is Retention.WORK_QUEUE:
-        rules.check_work_queue(config, others, exists=False)
+        taken.check(config, exists=False)
+        taken.add(config)
     group = _group(view, stream, config)
     if view.me not in group.peers:
         peers = (view.me, *group.peers[1:])
@@ -247,7 +248,8 @@ def _group(view: View, stream: StreamAssignment, config: ConsumerConfig) -> Grou
 def _regrouped(
     view: View, stream: StreamAssignment, group: GroupAssignment, count: int
 ) -> GroupAssignment:
-    """The group with `count` peers: more from the stream's, or fewer around the leader."""
+    """The group with `count` peers: more from the stream's, or fewer around the leader, those that
+    are there before others."""
     peers = list(group.peers)
     if count > len(peers):
         spare = [peer for peer in stream.group.peers if peer not in peers]
@@ -257,9 +259,8 @@ def _regrouped(
         ranked = _shuffled(view, online) + [peer for peer in spare if peer not in online]
         peers += ranked[: count - len(peers)]
     elif count < len(peers):
-        leader = view.leader_of(group.name)
-        kept = sorted(peers, key=lambda peer: peer != leader)[:count]
-        peers = [peer for peer in peers if peer in kept]
+        leader, known = view.leader_of(group.name), standings(view, group.name)
+        peers = list(scale_down(peers, count, known, leader))
     else:
         return group
     gone = tuple(peer for peer in group.peers if peer not in peers)

@@ -223,8 +223,11 @@ def follow(view: View, stream: StreamAssignment, gone: str = "") -> list[bytes]:
     nobody will hear of any more."""
     entries = []
     for consumer in view.meta.consumers(stream.account, stream.name).values():
-        if consumer.group.members == (gone,):
+        if _gone_with(view, consumer.group, gone):
             entries.append(_anew(view, stream, consumer))
+            continue
+        if _is_stranded(view, stream, consumer):
+            entries.append(_ended(consumer))
             continue
         peers, config = _consumer_peers(view, stream, consumer), consumer.config
         if config.num_replicas and stream.config.retention is not Retention.LIMITS:
@@ -237,10 +240,37 @@ def follow(view: View, stream: StreamAssignment, gone: str = "") -> list[bytes]:
     return entries
 
 
+def _gone_with(view: View, group: GroupAssignment, gone: str) -> bool:
+    """Whether only the server `gone` has what a group knows. The one that it was on its way to has
+    it only once it leads the group."""
+    if group.members == (gone,):
+        return True
+    on_its_way = group.former == (gone,) and len(group.peers) == 1
+    return on_its_way and view.leader_of(group.name) not in group.peers
+
+
+def _is_stranded(view: View, stream: StreamAssignment, consumer: ConsumerAssignment) -> bool:
+    """Whether a stream that leaves a server would wait for it to come back, for a consumer that who
+    made it makes again sooner."""
+    group = consumer.group
+    if (
+        consumer.config.durable_name
+        or len(group.members) > 1
+        or group.peers[0] in stream.group.peers
+    ):
+        return False
+    online = any(one.online for one in view.servers() if one.peer == group.peers[0])
+    return not online and not view.leader_of(group.name)
+
+
+def _ended(consumer: ConsumerAssignment) -> bytes:
+    return remove_consumer(consumer.account, consumer.stream, consumer.name)
+
+
 def _anew(view: View, stream: StreamAssignment, consumer: ConsumerAssignment) -> bytes:
     """A durable consumer begins anew on another server; who made another one makes it again."""
     if not consumer.config.durable_name:
-        return remove_consumer(consumer.account, consumer.stream, consumer.name)
+        return _ended(consumer)
     peers, old = _consumer_peers(view, stream, consumer), consumer.group
     group = replace(
         old,

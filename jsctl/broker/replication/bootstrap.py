@@ -25,6 +25,7 @@ from jsctl.broker.raft.types import (
     RaftLimits,
     Standing,
     StandingKind,
+    Term,
     Timing,
 )
 from jsctl.broker.replication.state_file import GroupState
@@ -63,6 +64,8 @@ class GroupBootstrap:
     """The disk says so, too."""
     doubtful: bool = False
     """The meta log here lacks what it had: nobody knows yet which groups it named."""
+    meta_term: Term | None = None
+    """Of the meta log at the start; None if that lacks something."""
     tombstones: dict[bytes, int] = field(default_factory=dict)
     """Groups that were removed here -> the index of the meta log that has to be durable before
     they may be forgotten: as long as an older assignment can be replayed, the record that they
@@ -94,15 +97,19 @@ class GroupBootstrap:
         self.doubtful = False
         self.tombstones.update(dict.fromkeys(self.recovered, index))
 
-    def forget(self, index: int, alive: Container[bytes]) -> None:
-        """The meta state is durable up to `index`: let go of what was removed before it."""
+    def forget(self, index: int, alive: Container[bytes]) -> list[bytes]:
+        """The meta state is durable up to `index`: let go of what was removed before it. Returned
+        is what has not been here since the start."""
+        left: list[bytes] = []
         for key, needed in list(self.tombstones.items()):
             if needed > index:
                 continue
             del self.tombstones[key]
             if key not in alive:
-                self.recovered.pop(key, None)
+                if self.recovered.pop(key, None) is not None:
+                    left.append(key)
                 self.wal.add_drop(key)
+        return left
 
     def left_over(self, key: bytes) -> bool:
         """Whether files of a group, if there are any, are what a removal left behind."""

@@ -12,10 +12,10 @@ from typing import Protocol
 
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.ready import Ready
-from jsctl.broker.raft.types import EntryKind, Index, Message, PeerId, Role
+from jsctl.broker.raft.types import EntryKind, Index, Message, PeerId, Role, StandingKind
 from jsctl.broker.replication.checkpoints import Checkpointer, GroupLimits
 from jsctl.broker.replication.durability import DurabilityGate, Withheld
-from jsctl.broker.replication.group import LeaderChange, RaftGroup, Waiter
+from jsctl.broker.replication.group import GroupKind, LeaderChange, RaftGroup, Waiter
 from jsctl.broker.replication.group_reads import Reads
 from jsctl.broker.replication.registry import GroupRegistry
 from jsctl.broker.replication.removals import DirectoryRemover
@@ -191,6 +191,22 @@ class Groups:
             raft = group.raft
             if raft.volatile and raft.leader is None:
                 raft.lost_memory(frozenset(filter(has_lost_memory, raft.members.voters)))
+
+    def go_on_without(self, is_removed: Callable[[PeerId], bool]) -> None:
+        """Now and then: of two servers that have a group one was removed from the cluster. The
+        other one has all that was acknowledged, and goes on alone."""
+        for group in self.registry:
+            raft = group.raft
+            if (
+                group.kind is GroupKind.META
+                or raft.leader is not None
+                or len(raft.members.voters) != 2
+            ):
+                continue
+            others = [peer for peer in raft.members.voters if peer != raft.me]
+            whole = raft.standing.kind is StandingKind.WHOLE
+            if whole and all(map(is_removed, others)) and not raft.rescue(1):
+                self.schedule.wake(group)
 
     @staticmethod
     def _concerns(group: RaftGroup, peer: PeerId) -> bool:

@@ -137,9 +137,12 @@ class Transfers:
             self.logs.append(LogLine(LogLevel.WARNING, text))
             group.raft.snapshot_failed(peer)
         self.groups.touch(group)
-        if self._waiting:
+        while self._waiting:
             key = next(iter(self._waiting))
-            self.wanted(self._waiting.pop(key), key[1], now_ns)
+            waiting = self._waiting.pop(key)
+            if waiting.leading:
+                self.wanted(waiting, key[1], now_ns)
+                return
 
     def tick(self, now_ns: int) -> None:
         """Give up what does not move, and what this server does not lead any more."""

@@ -304,6 +304,7 @@ class MessageStore(StreamStore):
     def _compactions(self) -> list[SegmentRewrite]:
         """Give up dead segments, and choose those that are mostly dead to be rewritten."""
         chosen: list[SegmentRewrite] = []
+        self.has_more_to_erase = False
         files, index = self._files, self._index
         if files.views:
             return chosen
@@ -312,12 +313,11 @@ class MessageStore(StreamStore):
             live = files.live_of(segment)
             if not live and segment.number not in wanted:
                 files.doom(segment)
-            elif (
-                live
-                and not segment.damaged
-                and (segment.erase or live * 2 < segment.count)
-                and len(chosen) < _COMPACTIONS_MAX
-            ):
+            elif not live or segment.damaged or not (segment.erase or live * 2 < segment.count):
+                continue
+            elif len(chosen) >= _COMPACTIONS_MAX:
+                self.has_more_to_erase |= segment.erase
+            else:
                 seqs = index.live(segment.first_seq, segment.last_seq, live)
                 restored = self._file_records.restored
                 sound = not index.lost and not restored

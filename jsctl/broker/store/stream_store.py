@@ -63,6 +63,8 @@ class StreamStore(Contents):
         all at once, as only the log may have what is not written then."""
         self.has_more_to_restore = False
         """The last checkpoint left some of them to the next one."""
+        self.has_more_to_erase = False
+        """It left bytes that are to go, and the log may tell of them no more."""
 
     def note_removals(self) -> None:
         """From now on, until they are taken."""

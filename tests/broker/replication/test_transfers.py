@@ -319,3 +319,19 @@ def test_others_wait_until_a_sender_is_free(
     assert not engine.outbox.parcel("y").chunks
     engine.transfers.acked("x", StateAck(group.key, 1, 5, True), now_ns)
     assert engine.outbox.parcel("y").chunks
+
+
+@pytest.mark.parametrize("ending", ["STREAM.DELETE.S", "STREAM.LEADER.STEPDOWN.S"])
+def test_what_waits_for_a_sender_is_forgotten_with_the_leadership(
+    cluster: ClusterPlay, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    """A stream that was deleted has nothing to send, and another leader sends what it has."""
+    monkeypatch.setattr(transfers, "SENDERS_MAX", 1)
+    leader = cluster.leader(cluster.group_of("S"))
+    group = leader.engine.groups.by_name[cluster.group_of("S")]
+    for peer in "xy":
+        leader.engine.transfers.wanted(group, peer, cluster.now_ns)
+    leader.request_all(f"$JS.API.{ending}", 2)
+    told = [line for line in leader.logs if "ending state" in line]
+    assert [line.endswith(" to peer x") for line in told[:1]] == [True]
+    assert not any("to peer y" in line for line in told)

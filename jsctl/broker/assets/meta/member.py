@@ -146,6 +146,7 @@ class MetaMember:
         context.groups.add(self.replica.group)
         if raft.standing.kind is StandingKind.WHOLE:
             starter.expect(raft.last_index)
+            starter.meta_term = raft.term
         else:
             # What it lacks may have named groups whose records must not be forgotten meanwhile.
             starter.doubtful = True

@@ -13,6 +13,7 @@ from jsctl.broker.assets.meta.group_file import META_DIRECTORY, META_GROUP
 from jsctl.broker.assets.replicas.facts import MetaChanged
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.assets.replicas.replica_files import ReplicaFiles
+from jsctl.broker.jetstream.meta.entries import Assignment
 from jsctl.broker.jetstream.meta.state import ChangeKind, Meta, MetaChange
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.types import Entry
@@ -64,12 +65,24 @@ class MetaReplica:
         self._newest = index
         return self.meta.apply(index, data)
 
+    @property
+    def _rereads(self) -> bool:
+        """Whether more is to come of what the log had at the start, as far as is known."""
+        raft = self.group.raft
+        return raft.applied < min(self._history, raft.last_index) and not raft.abreast
+
     def caught_up(self) -> None:
-        """Build and drop what the applied entries say."""
+        """Build and drop what the applied entries say: all at once what is read anew at the start,
+        so that nothing is given up by what was decided before it came back."""
+        if self._newest and self._rereads:
+            return
         context = self.context
         context.replaying = self._newest <= self._history
-        for change in self.meta.take_changes():
-            self._follow(change)
+        changes = self.meta.take_changes()
+        newest = {(one.account, one.stream, one.consumer): one.after for one in changes}
+        for change in changes:
+            if not self._comes_back(change, newest[change.account, change.stream, change.consumer]):
+                self._follow(change)
             context.facts.append(MetaChanged(change, self.leading))
             before, after = change.before, change.after
             if before and (after is None or after.group.name != before.group.name):
@@ -81,6 +94,13 @@ class MetaReplica:
                 elif self.cluster.is_life_of(server):
                     # It lives on and leads nothing any more: who sleeps in trust of it wakes up.
                     context.groups.peer_down(server.peer)
+
+    def _comes_back(self, change: MetaChange, newest: Assignment | None) -> bool:
+        """Whether a replica is to leave this server by a change, and by a later one to be here."""
+        me, after = self.context.me, change.after
+        if after is None or newest is None or me in after.group.members:
+            return False
+        return newest.group.name == after.group.name and me in newest.group.members
 
     def _follow(self, change: MetaChange) -> None:
         """A stream that is new on this server may have consumers whose assignments say nothing of

@@ -377,6 +377,9 @@ class StreamReplica:
     def checkpointed(self, job: SyncJob) -> None:
         """The store may forget what it kept for the job."""
         self.stored.checkpointed(job)
+        if self.store.has_more_to_erase:
+            self.state_overtaken()
+            self.context.groups.checkpoints.soon(self.group)
 
     def state_overtaken(self) -> None:
         """The state file does not speak of this state: write one with the next checkpoint."""

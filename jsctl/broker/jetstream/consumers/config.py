@@ -361,28 +361,40 @@ def _listened(filters: Iterable[str]) -> list[bytes]:
     return [one.encode() for one in filters] or [b">"]
 
 
-def check_work_queue(
-    config: ConsumerConfig, others: Iterable[ConsumerConfig], *, exists: bool
-) -> None:
-    """Refuse a consumer of a work queue that would share messages with another.
+class TakenSubjects:
+    """What the consumers of a work queue take, each of them for itself. Direct and sourcing ones do
+    not count."""
 
-    `others` are the stream's other consumers; direct and sourcing ones do not count.
-    Raises ApiError.
-    """
-    if config.direct or config.sourcing:
-        return
-    counted = [other for other in others if not other.direct and not other.sourcing]
-    filters = [one.encode() for one in filters_of(config)]
-    if not exists:
-        if config.ack_policy not in (AckPolicy.EXPLICIT, AckPolicy.FLOW_CONTROL):
-            raise api_error("JSConsumerWQRequiresExplicitAckErr")
-        if config.deliver_policy is not DeliverPolicy.ALL:
-            raise api_error("JSConsumerWQConsumerNotDeliverAllErr")
-        if counted and not filters:
-            raise api_error("JSConsumerWQMultipleUnfilteredErr")
-    theirs = PatternSet(one for other in counted for one in _listened(filters_of(other)))
-    try:
-        if PatternSet(filters or [b">"]).meets(theirs) is not None:
-            raise api_error("JSConsumerWQConsumerNotUniqueErr")
-    except Tangled:
-        raise _bad(TANGLED) from None
+    __slots__ = ("_some", "_theirs")
+
+    def __init__(self, others: Iterable[ConsumerConfig] = ()) -> None:
+        self._some = False
+        self._theirs = PatternSet()
+        for other in others:
+            self.add(other)
+
+    def add(self, config: ConsumerConfig) -> None:
+        """There is another consumer."""
+        if config.direct or config.sourcing:
+            return
+        self._some = True
+        for one in _listened(filters_of(config)):
+            self._theirs.insert(one)
+
+    def check(self, config: ConsumerConfig, *, exists: bool) -> None:
+        """Refuse a consumer that would share messages with one of them. Raises ApiError."""
+        if config.direct or config.sourcing:
+            return
+        filters = [one.encode() for one in filters_of(config)]
+        if not exists:
+            if config.ack_policy not in (AckPolicy.EXPLICIT, AckPolicy.FLOW_CONTROL):
+                raise api_error("JSConsumerWQRequiresExplicitAckErr")
+            if config.deliver_policy is not DeliverPolicy.ALL:
+                raise api_error("JSConsumerWQConsumerNotDeliverAllErr")
+            if self._some and not filters:
+                raise api_error("JSConsumerWQMultipleUnfilteredErr")
+        try:
+            if PatternSet(filters or [b">"]).meets(self._theirs) is not None:
+                raise api_error("JSConsumerWQConsumerNotUniqueErr")
+        except Tangled:
+            raise _bad(TANGLED) from None

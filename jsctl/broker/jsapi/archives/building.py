@@ -94,6 +94,8 @@ class RestoreBuild:
     """In a stream that is to have one."""
     _rows: list[Row] = field(default_factory=list)
     _row_bytes: int = 0
+    _names: set[str] = field(default_factory=set)
+    """Of `consumers`."""
     _consumer_bytes: int = 0
     _first_seq: int = 1
     _last_seq: int = 0
@@ -212,8 +214,9 @@ class RestoreBuild:
             raise BrokenStream("the consumers of the archive are too large")
         if len(self.consumers) >= self.consumers_max:
             raise BrokenStream("the archive has too many consumers")
-        if any(one.name == entry.name for one in self.consumers):
+        if entry.name in self._names:
             raise BrokenStream(f'consumer "{entry.name}" is there twice')
+        self._names.add(entry.name)
         config, state = parsed(entry.name, entry.data)
         self.consumers.append(ArchivedConsumer(entry.name, config, state))
 

@@ -27,6 +27,7 @@ from jsctl.broker.handlers import consumer_create
 from jsctl.broker.handlers.answers import head
 from jsctl.broker.handlers.archives import INSTALL
 from jsctl.broker.interest.targets import Sink
+from jsctl.broker.jetstream.consumers.config import TakenSubjects
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.meta.assignments import (
     ConsumerAssignment,
@@ -36,7 +37,7 @@ from jsctl.broker.jetstream.meta.assignments import (
     stream_from,
 )
 from jsctl.broker.jetstream.requests import ApiRequest
-from jsctl.broker.jsapi.archives.building import CONFIG_INDEX, RestoreBuild
+from jsctl.broker.jsapi.archives.building import CONFIG_INDEX, ArchivedConsumer, RestoreBuild
 from jsctl.broker.jsapi.archives.restore import Restore, RestoreStage
 from jsctl.broker.jsapi.archives.room import RestoreRoom
 from jsctl.broker.jsapi.archives.subjects import BEGIN, DONE, ID_LENGTH
@@ -191,7 +192,8 @@ class Restores:
 
     def _whole(self, one: Restore) -> None:
         try:
-            consumers = [self._consumer(one, at) for at in range(len(one.build.consumers))]
+            taken = TakenSubjects()
+            consumers = [self._consumer(one, archived, taken) for archived in one.build.consumers]
         except ApiError as error:
             one.fail(error)
             return
@@ -199,12 +201,13 @@ class Restores:
         assignments = [made for _, made in consumers]
         one.keep([own for own, _ in consumers], lambda: self._begin_install(one, assignments))
 
-    def _consumer(self, one: Restore, at: int) -> tuple[PreparedConsumer, ConsumerAssignment]:
+    def _consumer(
+        self, one: Restore, archived: ArchivedConsumer, taken: TakenSubjects
+    ) -> tuple[PreparedConsumer, ConsumerAssignment]:
         """A consumer of the archive as a replica, and as it is to be assigned. Raises ApiError."""
-        archived, made, context = one.build.consumers[at], one.assignment, self.engine.context
-        before = [known.config for known in one.build.consumers[:at]]
+        made, context = one.assignment, self.engine.context
         group, config = consumer_create.restored(
-            self.view, made, archived.name, archived.config, before
+            self.view, made, archived.name, archived.config, taken
         )
         archived.config = config
         lives = dict(group.incarnations)
