@@ -89,9 +89,16 @@ def files_digest(options: TlsOptions | None) -> bytes:
 
 def _load(context: ssl.SSLContext, options: TlsOptions, *, own: bool = True) -> None:
     context.minimum_version = VERSIONS[options.min_version]
+
+    def refuse() -> str:
+        """OpenSSL would ask the terminal for a password: nobody is served until somebody says it,
+        in a reload neither."""
+        remedy = "store it without a password"
+        raise ConfigError("the private key is encrypted", place=options.key_file, remedy=remedy)
+
     try:
         if own:
-            context.load_cert_chain(options.cert_file, options.key_file)
+            context.load_cert_chain(options.cert_file, options.key_file, password=refuse)
     except (OSError, ssl.SSLError) as error:
         where = f"{options.cert_file}, {options.key_file}"
         raise ConfigError(

@@ -198,6 +198,15 @@ def test_files_of_no_use_are_named(tmp_path: Path) -> None:
         server_context(missing)
 
 
+def test_nobody_is_asked_for_the_password_of_a_key(certificates: Path, tmp_path: Path) -> None:
+    """OpenSSL would ask the terminal, and the server would stand still until that answers."""
+    words = ("-in", str(certificates / "key.pem"), "-aes256", "-passout", "pass:secret")
+    openssl("ec", *words, "-out", "locked.pem", cwd=tmp_path)
+    locked = replace(block(certificates), key_file=str(tmp_path / "locked.pem"))
+    with pytest.raises(ConfigError, match=r"locked.pem: the private key is encrypted \(store it"):
+        server_context(locked)
+
+
 def test_cipher_suites_go_by_their_go_names(certificates: Path) -> None:
     good = ("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_AES_128_GCM_SHA256")
     context = server_context(replace(block(certificates), ciphers=good))

@@ -180,8 +180,13 @@ def _listening(call: Call, page: "Page") -> ThreadingHTTPServer:
         raise JsctlError(f"cannot listen on port {port}: {reason.lower()}") from None
     if certificate:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+
+        def refuse() -> str:
+            """Nobody may be there whom OpenSSL could ask at the terminal."""
+            raise ValueError("the private key is encrypted")
+
         try:
-            context.load_cert_chain(certificate, key)
+            context.load_cert_chain(certificate, key, password=refuse)
         except (OSError, ValueError) as error:
             server.server_close()
             raise UsageError(f"{certificate} and {key} cannot be used: {error}") from None
