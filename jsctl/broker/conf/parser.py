@@ -22,9 +22,12 @@ ReadFile = Callable[[str], str]
 
 
 def read_file(path: str) -> str:
-    """The text of a configuration file. Raises ConfigError, which names the file."""
+    """The text of a configuration file. Raises ConfigError, which names the file.
+
+    Bytes that are no text are kept as Python marks them: a comment may have some.
+    """
     try:
-        text = Path(path).read_bytes().decode("utf-8", "replace")
+        text = Path(path).read_bytes().decode("utf-8", "surrogateescape")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ConfigError(f"cannot be read: {reason}", place=path) from error

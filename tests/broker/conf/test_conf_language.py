@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jsctl.broker.conf.digest import digest
-from jsctl.broker.conf.parser import parse
+from jsctl.broker.conf.parser import parse, read_file
 from jsctl.broker.conf.tree import ConfigNode
 from jsctl.broker.errors import ConfigError
 from jsctl.testing import find_real_server
@@ -123,6 +123,25 @@ def test_an_error_names_place_reason_and_remedy(text: str, message: str) -> None
         read(text)
     expected = message.replace("x.conf:1:20", "x.conf:1:9")
     assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize(
+    "text", [b"a: p\xe4ss", b'a: "p\xe4ss"', b"a: 'p\xe4ss'", b"a: (\n\xe4\n)\n", b"\xe4: 1"]
+)
+def test_bytes_that_are_no_text_are_refused_where_they_mean_something(
+    text: bytes, tmp_path: Path
+) -> None:
+    """As one and the same character all of them would be the same password."""
+    path = tmp_path / "x.conf"
+    path.write_bytes(b"# M\xfcller\n" + text)
+    with pytest.raises(ConfigError) as caught:
+        parse(read_file(str(path)), "x.conf", {})
+    column = 4 if text.startswith(b"a") else 1
+    assert str(caught.value) == (
+        f"x.conf:2:{column}: Parse error: these bytes are no text in UTF-8 (correct them)"
+    )
+    path.write_bytes(b"# M\xfcller\nb: 2 // \xe4")
+    assert plain(parse(read_file(str(path)), "x.conf", {})) == {"b": 2}
 
 
 def test_a_cycle_of_variables_is_an_error() -> None:
