@@ -150,7 +150,7 @@ class Broker:
             words += ["-n", self.name]
         if self.config:
             path = self.directory / "broker.conf"
-            path.write_text(self.config)
+            path.write_text(self.config, encoding="utf-8")
             words += ["-c", str(path)]
         return [*words, *self.flags]
 
