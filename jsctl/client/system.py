@@ -6,7 +6,7 @@ answer ends it, and the timeout bounds it.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -81,15 +81,22 @@ class NatsSystem:
     """The system account of a connection."""
 
     def __init__(
-        self, client: "NatsClient", settings: Settings, *, silence_seconds: float = 0.0
+        self,
+        client: "NatsClient",
+        settings: Settings,
+        *,
+        silence_seconds: float = 0.0,
+        unreadable: Callable[[str], None] | None = None,
     ) -> None:
         """`silence_seconds` after the last answer a gather ends although more are expected.
 
-        0: then the timeout alone ends it.
+        0: then the timeout alone ends it. `unreadable` is told of answers that cannot be read,
+        which are passed over then; without it the first one is an error.
         """
         self.client = client
         self.settings = settings
         self.silence_seconds = silence_seconds
+        self.unreadable = unreadable
 
     async def gather(
         self,
@@ -125,20 +132,32 @@ class NatsSystem:
         subscription = await self.client.subscribe(inbox)
         started = perf_counter_ns()
         replies: list[SystemReply] = []
+        heard = 0
         await self.client.publish(subject, payload, reply=inbox)
         deadline = asyncio.get_running_loop().time() + self.settings.timeout
         try:
-            while not expected or len(replies) < expected:
+            while not expected or heard < expected:
                 left = deadline - asyncio.get_running_loop().time()
                 patience = self.silence_seconds or (0.0 if expected else SILENCE_SECONDS)
-                wait = min(left, patience) if patience and replies else left
+                wait = min(left, patience) if patience and heard else left
                 message = await _next(subscription, wait)
                 if message is None:
                     break
-                replies.append(_reply(message, perf_counter_ns() - started))
+                heard += 1
+                replies += self._read(message, perf_counter_ns() - started)
         finally:
             await subscription.unsubscribe()
         return replies
+
+    def _read(self, message: "Msg", rtt_ns: int) -> list[SystemReply]:
+        try:
+            return [_reply(message, rtt_ns)]
+        except DecodeError as error:
+            problem = f"the answer of a server cannot be read: {error}"
+            if self.unreadable is None:
+                raise JsctlError(problem) from None
+            self.unreadable(problem)
+            return []
 
     async def count_servers(self) -> int:
         """How many servers the connected one knows; 0 when it does not say."""
@@ -163,10 +182,7 @@ async def _next(subscription: object, wait: float) -> "Msg | None":
 def _reply(message: "Msg", rtt_ns: int) -> SystemReply:
     if status_of(message.headers) == "503":
         raise NoSystemRights(NO_RIGHTS)
-    try:
-        document = jsontext.parse_object(message.data)
-    except DecodeError as error:
-        raise JsctlError(f"the answer of a server cannot be read: {error}") from None
+    document = jsontext.parse_object(message.data)
     server = decode(ServerInfo, document.get("server") or {})
     data = document.get("data", document.get("statsz")) or {}
     if not isinstance(data, dict):

@@ -3,11 +3,13 @@
 import asyncio
 import json
 import sys
+from pathlib import Path
 
 import nats
 import pytest
 from nats.aio.msg import Msg
 
+from jsctl.commands.toolkit.archives.files import Reader
 from jsctl.testing import BrokerFactory
 
 pytestmark = pytest.mark.processes
@@ -76,3 +78,38 @@ async def test_a_check_of_an_answer_of_another_shape_is_critical(
     await client.close()
     told = f"CRITICAL S Crit:Check failed: {UNREADABLE}string"
     assert (process.returncode, out.decode()[: len(told)]) == (2, told)
+
+
+async def test_one_server_that_cannot_be_read_keeps_nothing_of_the_others(
+    jsctl_broker: BrokerFactory, tmp_path: Path
+) -> None:
+    """An audit is for clusters in which something is wrong."""
+    broker = jsctl_broker(config="accounts { $SYS { users: [ { user: s, password: s } ] } }")
+    long = {"name": "n" * 70_000, "id": "EVIL"}
+    answers = iter([b"{", b'{"server": [1]}', b'{"server": {"name": "w", "id": "a b"}}'])
+
+    async def answer(message: Msg) -> None:
+        await message.respond(next(answers, json.dumps({"server": long, "data": {}}).encode()))
+
+    client = await nats.connect(broker.url, user="s", password="s")
+    for _ in range(4):
+        await client.subscribe("$SYS.REQ.SERVER.PING", cb=answer)
+    await client.subscribe("$SYS.REQ.SERVER.EVIL.>", cb=answer)
+    await client.flush()
+    target = tmp_path / "a.zip"
+    words = ("audit", "gather", "--no-server-profiles", "--no-account-endpoints", "-o", str(target))
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "jsctl", "-s", broker.url, "--user", "s", "--password", "s"),
+        *words,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, err = await process.communicate()
+    await client.close()
+    assert process.returncode == 0, err.decode()
+    assert err.count(b"the answer of a server cannot be read") == 2
+    assert b"VARZ from server w: no subject can have that name" in err
+    assert b'tag "server" has more than 1024 letters' in err
+    reader = Reader(target)
+    assert len(reader.names("server")) == 1
+    assert len(list(reader.each(artifact_type="variables"))) == 1
