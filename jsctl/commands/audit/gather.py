@@ -17,7 +17,7 @@ from jsctl.api.errors import ApiError
 from jsctl.api.times import SECOND_NS, format_duration, format_time
 from jsctl.client.facts import connection_facts
 from jsctl.client.system import NatsSystem, SystemReply
-from jsctl.commands.audit.examples import at, objects, text
+from jsctl.commands.audit.examples import at, number, objects, text
 from jsctl.commands.toolkit.archives.files import LOG, METADATA, UNCLUSTERED, BadName, Writer
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.interrupts import told
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 CPU_PROFILE_NS_MAX = 15 * SECOND_NS
 PAGE = 1024
+SERVERS_MAX = 1 << 20
 PAGES_MAX = 1024
 """Of one answer: a server may begin anew with each request."""
 _SERVER_KINDS = {
@@ -161,7 +162,11 @@ class _Gathering:
     async def _find_servers(self) -> None:
         self.tell("Broadcasting PING to discover servers... (this may take a few seconds)")
         wanted = self.call.text("cluster")
-        for reply in await self.system.gather(""):
+        replies = await self.system.gather("")
+        if len(replies) < max((number(one.data, "active_servers") for one in replies), default=0):
+            # One that is slow is one to be looked at: it has all the time that there is.
+            replies = await self.system.gather("", expected=SERVERS_MAX)
+        for reply in replies:
             if not wanted or reply.server.cluster == wanted:
                 self.servers[reply.server.id] = reply
                 self.tell(f"Discovered server '{reply.server.name}' ({reply.server.id})")
