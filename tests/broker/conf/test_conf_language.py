@@ -165,6 +165,13 @@ def test_files_that_include_each_other_are_an_error(tmp_path: Path) -> None:
         parse("include a.conf", str(tmp_path / "main.conf"), {})
 
 
+def test_files_that_include_each_other_deep_inside_are_an_error(tmp_path: Path) -> None:
+    """The levels of all of them count: the interpreter has room for so many only."""
+    (tmp_path / "a.conf").write_text("a { " * 20 + "\ninclude a.conf\n" + " }" * 20)
+    with pytest.raises(ConfigError, match="more than 64 levels"):
+        parse("include a.conf", str(tmp_path / "main.conf"), {})
+
+
 def test_deep_nesting_is_an_error() -> None:
     with pytest.raises(ConfigError, match="more than 64 levels"):
         read("a: " + "[" * 1000)
