@@ -126,7 +126,8 @@ def _reason(error: OSError) -> str:
 
 
 def choose_ciphers(context: ssl.SSLContext, names: tuple[str, ...]) -> None:
-    """Allow only these suites, in Go's names; those of TLS 1.3 are always allowed.
+    """Allow only these suites, in Go's names; those of TLS 1.3 are always allowed. Where no other
+    is named, TLS 1.2 has none to speak with.
 
     Raises ConfigError for a suite that OpenSSL does not have or that is insecure.
     """
@@ -136,6 +137,8 @@ def choose_ciphers(context: ssl.SSLContext, names: tuple[str, ...]) -> None:
         context.set_ciphers(":".join(wanted.values()))
         allowed = {str(suite["name"]) for suite in context.get_ciphers()}
         strange += [name for name, ours in wanted.items() if ours not in allowed]
+    else:
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
     if strange:
         raise ConfigError(
             f"unrecognized or insecure cipher {strange[0]}",

@@ -218,6 +218,19 @@ def test_cipher_suites_go_by_their_go_names(certificates: Path) -> None:
             server_context(replace(block(certificates), ciphers=(good[0], bad)))
 
 
+async def test_suites_of_one_version_leave_the_other_none(certificates: Path) -> None:
+    """As with nats-server: TLS 1.2 would have all of OpenSSL's, which nobody has allowed."""
+    tls = replace(block(certificates), ciphers=("TLS_AES_256_GCM_SHA384",))
+    async with running(Options(listen=LOCAL, tls=tls)) as server:
+        older = client_context(certificates)
+        older.maximum_version = ssl.TLSVersion.TLSv1_2
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            await upgraded(server, older)
+        client = await upgraded(server, client_context(certificates))
+        assert await client.ask("PING") == "PONG"
+        await client.close()
+
+
 @pytest.mark.parametrize(("name", "other"), [("CURVEP384", "prime256v1"), ("X25519", "secp384r1")])
 def test_only_the_chosen_curve_is_spoken(certificates: Path, name: str, other: str) -> None:
     server = server_context(replace(block(certificates), curves=(name,)))
