@@ -14,6 +14,7 @@ from jsctl.broker.server.tls import public_key, server_context
 from jsctl.broker.tls_options import HandshakeFirst, TlsOptions
 from tests.broker.server.harness import LOCAL, LineClient, Running, looking, running
 from tests.support.certificates import make_certificates, openssl
+from tests.support.waiting import eventually
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +125,44 @@ async def test_keys_may_be_pinned(certificates: Path) -> None:
             client = await upgraded(server, client_context(certificates, own=True))
             assert await client.ask("PING") == "PONG"
     assert "certificate not pinned" in server.output.getvalue()
+
+
+async def in_one_flight(server: Running, context: ssl.SSLContext, said: bytes) -> LineClient:
+    """A client that says something together with the end of its handshake, as TLS 1.3 lets it."""
+    client = await server.client()
+    await client.line()
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+    while True:
+        try:
+            tls.do_handshake()
+            break
+        except ssl.SSLWantReadError:
+            client.writer.write(outgoing.read())
+            incoming.write(await client.reader.read(1 << 16))
+    tls.write(said)
+    client.writer.write(outgoing.read())
+    return client
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+async def test_who_is_not_pinned_is_not_heard(certificates: Path, pinned: bool) -> None:
+    """What comes with the end of a handshake is there before its certificate was looked at."""
+    der = ssl.PEM_cert_to_DER_cert((certificates / "cert.pem").read_text())
+    pin = hashlib.sha256(public_key(der)).hexdigest() if pinned else "0" * 64
+    tls = replace(block(certificates), verify=True, map_users=True, pinned_certs=(pin,))
+    async with running(Options(listen=LOCAL, tls=tls)) as server:
+        context = client_context(certificates, own=True)
+        client = await in_one_flight(server, context, b"QUIT\r\n")
+
+        async def over() -> bool:
+            return any(one.chunks or one.closed for one in server.node.seen)
+
+        await eventually(over, "the end")
+        await client.close()
+        shown = [bool(one.secured) for one in server.node.seen if one.secured or one.chunks]
+        said = [said for one in server.node.seen for _, said in one.chunks]
+    assert (shown, said) == (([True], [b"QUIT\r\n"]) if pinned else ([], []))
 
 
 async def test_the_public_key_is_what_openssl_finds(certificates: Path) -> None:
