@@ -17,6 +17,7 @@ from jsctl.testing import (
     ClusterFactory,
     RealServer,
     ReservedPort,
+    _brokers,
 )
 
 pytestmark = pytest.mark.processes
@@ -81,6 +82,32 @@ def test_directories_and_ports_are_given_back() -> None:
     assert not directory.exists()
     with socket.socket() as free:
         free.bind(("127.0.0.1", port))
+
+
+def test_who_interrupts_the_end_leaves_no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As who presses Ctrl-C once more while the first one is carried out."""
+    closed: list[Broker] = []
+    kill = Broker.kill
+
+    def interrupted(broker: Broker) -> None:
+        closed.append(broker)
+        if len(closed) == 1:
+            raise KeyboardInterrupt
+        kill(broker)
+
+    brokers = _brokers()
+    make = next(brokers)
+    made = [make(server=EchoBroker) for _ in range(3)]
+    cluster = Cluster(3, server=EchoBroker)
+    monkeypatch.setattr(Broker, "kill", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        next(brokers)
+    assert closed == made[::-1]
+    closed.clear()
+    with pytest.raises(KeyboardInterrupt):
+        cluster.close()
+    assert len(closed) == 3 and not cluster["n1"].directory.exists()
+    kill(made[-1])
 
 
 def test_a_reserved_port_is_nobody_elses() -> None:

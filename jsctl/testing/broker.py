@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -252,12 +252,13 @@ class Broker:
 
     def close(self) -> None:
         """Kill what still runs, give the ports back and delete a directory made here."""
-        self.kill()
-        for port in self._ports:
-            port.release()
-        if self._temporary is not None:
-            self._temporary.cleanup()
-            self._temporary = None
+        with ExitStack() as rest:  # All of it, also if somebody interrupts a part.
+            if self._temporary is not None:
+                rest.callback(self._temporary.cleanup)
+                self._temporary = None
+            for port in self._ports:
+                rest.callback(port.release)
+            self.kill()
 
     def __enter__(self) -> "Broker":
         try:
