@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from jsctl.client.library import NatsClient
 
 T = TypeVar("T")
+PAGE_BYTES_MAX = 256 << 20
+"""Of a monitoring port: what servers with very many streams and connections tell."""
+PAGE_TIMES = 10
+"""A page that comes slowly may take so many times as long as an answer may be silent."""
 SILENCE_SECONDS = 0.3
 """So long after the last answer nobody else is waited for."""
 ANYWHERE = EventFilterOptions()
@@ -271,17 +275,32 @@ class MonitorSystem:
         started = perf_counter_ns()
         try:
             _ = urlsplit(url).port  # Raises ValueError for one that there is none of.
-            varz = (await web.get(f"{url}/varz")).json()
+            varz = await self._page(web, f"{url}/varz", {})
             rtt_ns = perf_counter_ns() - started
             data = varz
             if PATHS[kind] != "varz":
-                data = (await web.get(f"{url}/{PATHS[kind]}", params=dict(query))).json()
-        except (httpx.HTTPError, ValueError, OverflowError):  # the last one of a port
-            return None
-        if not isinstance(varz, dict) or not isinstance(data, dict):
+                data = await self._page(web, f"{url}/{PATHS[kind]}", query)
+        except (httpx.HTTPError, TimeoutError, ValueError, OverflowError):  # the last one of a port
             return None
         server = _server_of(varz)
         return SystemReply(server, data, None, rtt_ns, {"server": encode(server), "data": data})
+
+    async def _page(self, web: object, url: str, query: Mapping[str, str]) -> dict[str, object]:
+        """One page. Raises ValueError for what is none, however long it is, and TimeoutError for
+        one that does not end."""
+        import httpx
+
+        assert isinstance(web, httpx.AsyncClient)
+        found = bytearray()
+        async with (
+            asyncio.timeout(PAGE_TIMES * self.timeout),
+            web.stream("GET", url, params=dict(query)) as answer,
+        ):
+            async for chunk in answer.aiter_bytes():
+                found += chunk
+                if len(found) > PAGE_BYTES_MAX:
+                    raise ValueError("no page is so long")
+        return jsontext.parse_object(bytes(found), bytes_max=PAGE_BYTES_MAX)
 
 
 def _server_of(varz: Mapping[str, object]) -> ServerInfo:
@@ -296,7 +315,7 @@ def _server_of(varz: Mapping[str, object]) -> ServerInfo:
         cluster=str(cluster.get("name", "")) if isinstance(cluster, dict) else "",
         domain=str(config.get("domain", "")) if isinstance(config, dict) else "",
         ver=str(varz.get("version", "")),
-        tags=tuple(tags) if isinstance(tags, list) else (),
+        tags=tuple(map(str, tags)) if isinstance(tags, list) else (),
         jetstream=bool(config),
         time=str(varz.get("now", "")),
     )
