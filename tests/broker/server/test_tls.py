@@ -79,6 +79,30 @@ async def test_clients_are_verified(certificates: Path) -> None:
             assert await stranger.ask("PING") == "PONG"
 
 
+@pytest.mark.parametrize(
+    ("version", "first", "told"),
+    [
+        (ssl.TLSVersion.TLSv1_3, HandshakeFirst.NEVER, "CERTIFICATE_REQUIRED"),
+        (ssl.TLSVersion.TLSv1_3, HandshakeFirst.ALWAYS, "CERTIFICATE_REQUIRED"),
+        (ssl.TLSVersion.TLSv1_2, HandshakeFirst.NEVER, "HANDSHAKE_FAILURE"),
+    ],
+)
+async def test_who_is_refused_is_told_why(
+    certificates: Path, version: ssl.TLSVersion, first: HandshakeFirst, told: str
+) -> None:
+    """As by nats-server: a connection that only ends may have any reason."""
+    tls = replace(block(certificates), verify=True, handshake_first=first)
+    async with running(Options(listen=LOCAL, tls=tls)) as server:
+        context = client_context(certificates)
+        context.maximum_version = version
+        with pytest.raises(ssl.SSLError, match=told):
+            if first is HandshakeFirst.ALWAYS:
+                client = await server.client(context=context)
+            else:
+                client = await upgraded(server, context)
+            await client.ask("PING")
+
+
 @pytest.mark.parametrize("first", [HandshakeFirst.ALWAYS, HandshakeFirst.AUTO])
 async def test_the_handshake_may_come_first(certificates: Path, first: HandshakeFirst) -> None:
     tls = replace(block(certificates), handshake_first=first)
