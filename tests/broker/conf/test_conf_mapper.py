@@ -204,6 +204,10 @@ def test_all_errors_are_told_in_order() -> None:
         "raft { election_min: '100ms' }",
         "store_dir: a\njetstream { store_dir: b }",
         "accounts { A { msg_trace: 'a.*' } }",
+        *(f'{name}: "a\\x00b"' for name in ("log_file", "pid_file", "ports_file_dir", "store_dir")),
+        'tls { cert_file: a, key_file: b, ca_file: "a\\x00" }',
+        'tls { cert_file: "a\\x00", key_file: b }',
+        'jetstream { store_dir: "a\\x00" }',
         "accounts { A { msg_trace { dest: 'a.>' } } }",
     ],
 )
