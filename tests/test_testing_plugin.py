@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -108,6 +109,26 @@ def test_who_interrupts_the_end_leaves_no_broker(monkeypatch: pytest.MonkeyPatch
         cluster.close()
     assert len(closed) == 3 and not cluster["n1"].directory.exists()
     kill(made[-1])
+
+
+@pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", b"?\r\n"])
+def test_a_page_that_breaks_off_is_none(monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
+    """As of a broker that is killed while it answers: who waits for a cluster waits on."""
+    broker = Broker()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setattr(Broker, "monitor_url", f"http://127.0.0.1:{server.getsockname()[1]}")
+
+        def answer() -> None:
+            with server.accept()[0] as peer:
+                peer.recv(1 << 16)
+                peer.sendall(said)
+
+        answering = Thread(target=answer)
+        answering.start()
+        with pytest.raises(OSError):
+            broker.monitor("/varz")
+        answering.join()
+    broker.close()
 
 
 def test_a_reserved_port_is_nobody_elses() -> None:

@@ -243,11 +243,16 @@ class Broker:
         self.signal(signal.SIGCONT)
 
     def monitor(self, path: str, timeout_s: float = 5.0) -> Json:
-        """The JSON of a monitoring page such as `/jsz?streams=1`. Raises OSError."""
+        """The JSON of a monitoring page such as `/jsz?streams=1`. Raises OSError, also where the
+        broker ends in the middle of it."""
+        from http.client import HTTPException
         from urllib.request import urlopen
 
-        with urlopen(self.monitor_url + path, timeout=timeout_s) as answer:
-            found: Json = json.load(answer)
+        try:
+            with urlopen(self.monitor_url + path, timeout=timeout_s) as answer:
+                found: Json = json.load(answer)
+        except HTTPException as error:
+            raise ConnectionError(str(error)) from error
         return found
 
     def close(self) -> None:
