@@ -4,7 +4,8 @@ For `jsctl.testing`, which tells what it is for; here to be loaded without it, a
 tests load. The two talk over a pair of sockets, a message a packet: words and the file for the
 output one way, process id and exit status the other. A child that has ended waits as a zombie until
 it is asked for, so its id is nobody else's until then. Who goes without a word was killed: with it
-go the children, and the other programs that it showed by their handles.
+go the children, and the other programs that it showed by their handles. Children that it does not
+know of, as it was interrupted while it asked for them, go when it says so, or goodbye.
 """
 
 import gc
@@ -48,10 +49,10 @@ def serve(own: socket.socket) -> list[str]:
     # This one ends when nobody asks it. Blocked, not ignored: what is sent to a child that is not
     # yet a broker waits for it.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, SENT_TO_ALL)
-    for place in LATE:
-        with suppress(ImportError):  # The compiled ones may not be there.
-            lazy.load(place)
+    _load_late()
     children: set[int] = set()
+    statuses: dict[int, int] = {}
+    """Of children that have ended, for who asks once more as he was interrupted."""
     others: list[int] = []
     more = True
     while True:
@@ -63,27 +64,47 @@ def serve(own: socket.socket) -> list[str]:
             os._exit(0)
         asked: dict[str, Any] = json.loads(request)
         answer = 0
+        if "known" in asked:
+            _kill(children.difference(asked["known"]), [])
         if "goodbye" in asked:
             os._exit(0)
         elif "ended" in asked:
-            answer = os.waitstatus_to_exitcode(os.waitpid(asked["ended"], 0)[1])
-            children.discard(asked["ended"])
+            answer = _status_of(asked["ended"], children, statuses)
         elif "other" in asked:
             others = [*_running(others), files[0]]
-        else:
+        elif "words" in asked:
             answer = os.fork()
             if not answer:
                 own.close()
-                for handle in others:
-                    os.close(handle)
-                os.chdir(asked["directory"])
-                _become(asked["environment"], files[0], mask)
-                words: list[str] = asked["words"]
-                return words
+                return _child(asked, files[0], others, mask)
             children.add(answer)
             os.close(files[0])
         with suppress(OSError):  # Who asked is gone: there is no next request.
-            own.send(str(answer).encode())
+            own.send(json.dumps([asked["number"], answer]).encode())
+
+
+def _status_of(pid: int, children: set[int], statuses: dict[int, int]) -> int:
+    if pid in children:
+        statuses[pid] = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        children.remove(pid)
+    return statuses[pid]
+
+
+def _load_late() -> None:
+    for place in LATE:
+        with suppress(ImportError):  # The compiled ones may not be there.
+            lazy.load(place)
+
+
+def _child(
+    asked: Mapping[str, Any], log: int, others: Iterable[int], mask: Iterable[int]
+) -> list[str]:
+    for handle in others:
+        os.close(handle)
+    os.chdir(asked["directory"])
+    _become(asked["environment"], log, mask)
+    words: list[str] = asked["words"]
+    return words
 
 
 def _next(own: socket.socket) -> tuple[bytes, list[int]]:

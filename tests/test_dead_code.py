@@ -29,7 +29,7 @@ CALLED_FROM_OUTSIDE = {
     "buffer_updated": BY_ASYNCIO,
     "pause_writing": BY_ASYNCIO,
     "resume_writing": BY_ASYNCIO,
-    "wrap_bio": "asyncio asks a listener's TLS context for each connection",
+    "do_handshake": "asyncio asks what its TLS context has made",
     "describe_message": BY_TRANSCRIPTS,
     "describe_ready": BY_TRANSCRIPTS,
     "describe_state": BY_TRANSCRIPTS,

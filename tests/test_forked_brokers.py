@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -25,6 +26,8 @@ pytestmark = [
 ALL_LOADED = 5
 """Modules that a start may load although everything was loaded before."""
 DEADLINE_S = 60.0
+ASKED_S = 0.2
+"""So long another thread, or who forks, has to come to the same place."""
 
 
 class Started(Broker):
@@ -106,6 +109,55 @@ def test_who_is_gone_is_replaced(server: ForkServer, tmp_path: Path) -> None:
     assert not server.running
 
 
+def test_an_end_that_several_threads_see_is_asked_for_once(
+    server: ForkServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who forks ended when it was asked again, and with it went what it knew of all others."""
+    ended = subprocess.Popen(["true"])
+    child = Forked(server, ended.pid)
+    asked: list[int] = []
+
+    def status_of(pid: int) -> int:
+        asked.append(pid)
+        other = Thread(target=child.poll)
+        if len(asked) == 1:
+            other.start()
+            other.join(ASKED_S)
+        return 0
+
+    monkeypatch.setattr(server, "status_of", status_of)
+    assert child.wait(DEADLINE_S) == 0
+    assert asked == [ended.pid]
+    ended.wait()
+
+
+def test_who_is_interrupted_leaves_nobody(server: ForkServer, tmp_path: Path) -> None:
+    """Ctrl-C while a broker is asked for: it is made nevertheless, and nobody would know of it."""
+
+    def interrupt(*_: object) -> None:
+        server._process.send_signal(signal.SIGCONT)
+        raise KeyboardInterrupt
+
+    words = ["-a", "127.0.0.1", "-p", "-1"]
+    with (tmp_path / "log").open("ab") as log:
+        other = server.launch(words, os.environ, log.fileno())
+    reading, writing = os.pipe()
+    before = signal.signal(signal.SIGALRM, interrupt)
+    server._process.send_signal(signal.SIGSTOP)
+    signal.setitimer(signal.ITIMER_REAL, ASKED_S)
+    with pytest.raises(KeyboardInterrupt):
+        server.launch(words, os.environ, writing)
+    signal.signal(signal.SIGALRM, before)
+    os.close(writing)
+    with os.fdopen(reading, "rb", buffering=0) as output:
+        poller = select.poll()
+        poller.register(output)
+        wait_for(lambda: bool(poller.poll(0)) and not output.read(1 << 16), "its end")
+    assert other.poll() is None
+    other.kill()
+    assert other.wait(DEADLINE_S) == -signal.SIGKILL
+
+
 def test_the_directory_is_the_callers(
     server: ForkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,7 +189,7 @@ print(*(one.pid for one in started), flush=True)
 KILLED = "os.kill(os.getpid(), signal.SIGKILL)"
 AMID_A_REQUEST = """
 from jsctl.testing.broker import fork_server
-asked = b'{"words": ["--help"], "directory": "/", "environment": {}}'
+asked = b'{"number": 1, "words": ["--help"], "directory": "/", "environment": {}}'
 for _ in range(3):
     with open("log", "ab") as log:
         socket.send_fds(fork_server()._socket, [asked], [log.fileno()])

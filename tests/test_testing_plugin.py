@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from jsctl.testing import (
     ClusterFactory,
     RealServer,
     ReservedPort,
+    _brokers,
 )
 
 pytestmark = pytest.mark.processes
@@ -81,6 +83,52 @@ def test_directories_and_ports_are_given_back() -> None:
     assert not directory.exists()
     with socket.socket() as free:
         free.bind(("127.0.0.1", port))
+
+
+def test_who_interrupts_the_end_leaves_no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As who presses Ctrl-C once more while the first one is carried out."""
+    closed: list[Broker] = []
+    kill = Broker.kill
+
+    def interrupted(broker: Broker) -> None:
+        closed.append(broker)
+        if len(closed) == 1:
+            raise KeyboardInterrupt
+        kill(broker)
+
+    brokers = _brokers()
+    make = next(brokers)
+    made = [make(server=EchoBroker) for _ in range(3)]
+    cluster = Cluster(3, server=EchoBroker)
+    monkeypatch.setattr(Broker, "kill", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        next(brokers)
+    assert closed == made[::-1]
+    closed.clear()
+    with pytest.raises(KeyboardInterrupt):
+        cluster.close()
+    assert len(closed) == 3 and not cluster["n1"].directory.exists()
+    kill(made[-1])
+
+
+@pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", b"?\r\n"])
+def test_a_page_that_breaks_off_is_none(monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
+    """As of a broker that is killed while it answers: who waits for a cluster waits on."""
+    broker = Broker()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setattr(Broker, "monitor_url", f"http://127.0.0.1:{server.getsockname()[1]}")
+
+        def answer() -> None:
+            with server.accept()[0] as peer:
+                peer.recv(1 << 16)
+                peer.sendall(said)
+
+        answering = Thread(target=answer)
+        answering.start()
+        with pytest.raises(OSError):
+            broker.monitor("/varz")
+        answering.join()
+    broker.close()
 
 
 def test_a_reserved_port_is_nobody_elses() -> None:

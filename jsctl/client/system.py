@@ -6,7 +6,7 @@ answer ends it, and the timeout bounds it.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from jsctl.client.library import NatsClient
 
 T = TypeVar("T")
+PAGE_BYTES_MAX = 256 << 20
+"""Of a monitoring port: what servers with very many streams and connections tell."""
+PAGE_TIMES = 10
+"""A page that comes slowly may take so many times as long as an answer may be silent."""
 SILENCE_SECONDS = 0.3
 """So long after the last answer nobody else is waited for."""
 ANYWHERE = EventFilterOptions()
@@ -81,15 +85,22 @@ class NatsSystem:
     """The system account of a connection."""
 
     def __init__(
-        self, client: "NatsClient", settings: Settings, *, silence_seconds: float = 0.0
+        self,
+        client: "NatsClient",
+        settings: Settings,
+        *,
+        silence_seconds: float = 0.0,
+        unreadable: Callable[[str], None] | None = None,
     ) -> None:
         """`silence_seconds` after the last answer a gather ends although more are expected.
 
-        0: then the timeout alone ends it.
+        0: then the timeout alone ends it. `unreadable` is told of answers that cannot be read,
+        which are passed over then; without it the first one is an error.
         """
         self.client = client
         self.settings = settings
         self.silence_seconds = silence_seconds
+        self.unreadable = unreadable
 
     async def gather(
         self,
@@ -125,20 +136,32 @@ class NatsSystem:
         subscription = await self.client.subscribe(inbox)
         started = perf_counter_ns()
         replies: list[SystemReply] = []
+        heard = 0
         await self.client.publish(subject, payload, reply=inbox)
         deadline = asyncio.get_running_loop().time() + self.settings.timeout
         try:
-            while not expected or len(replies) < expected:
+            while not expected or heard < expected:
                 left = deadline - asyncio.get_running_loop().time()
                 patience = self.silence_seconds or (0.0 if expected else SILENCE_SECONDS)
-                wait = min(left, patience) if patience and replies else left
+                wait = min(left, patience) if patience and heard else left
                 message = await _next(subscription, wait)
                 if message is None:
                     break
-                replies.append(_reply(message, perf_counter_ns() - started))
+                heard += 1
+                replies += self._read(message, perf_counter_ns() - started)
         finally:
             await subscription.unsubscribe()
         return replies
+
+    def _read(self, message: "Msg", rtt_ns: int) -> list[SystemReply]:
+        try:
+            return [_reply(message, rtt_ns)]
+        except DecodeError as error:
+            problem = f"the answer of a server cannot be read: {error}"
+            if self.unreadable is None:
+                raise JsctlError(problem) from None
+            self.unreadable(problem)
+            return []
 
     async def count_servers(self) -> int:
         """How many servers the connected one knows; 0 when it does not say."""
@@ -163,10 +186,7 @@ async def _next(subscription: object, wait: float) -> "Msg | None":
 def _reply(message: "Msg", rtt_ns: int) -> SystemReply:
     if status_of(message.headers) == "503":
         raise NoSystemRights(NO_RIGHTS)
-    try:
-        document = jsontext.parse_object(message.data)
-    except DecodeError as error:
-        raise JsctlError(f"the answer of a server cannot be read: {error}") from None
+    document = jsontext.parse_object(message.data)
     server = decode(ServerInfo, document.get("server") or {})
     data = document.get("data", document.get("statsz")) or {}
     if not isinstance(data, dict):
@@ -255,17 +275,32 @@ class MonitorSystem:
         started = perf_counter_ns()
         try:
             _ = urlsplit(url).port  # Raises ValueError for one that there is none of.
-            varz = (await web.get(f"{url}/varz")).json()
+            varz = await self._page(web, f"{url}/varz", {})
             rtt_ns = perf_counter_ns() - started
             data = varz
             if PATHS[kind] != "varz":
-                data = (await web.get(f"{url}/{PATHS[kind]}", params=dict(query))).json()
-        except (httpx.HTTPError, ValueError, OverflowError):  # the last one of a port
-            return None
-        if not isinstance(varz, dict) or not isinstance(data, dict):
+                data = await self._page(web, f"{url}/{PATHS[kind]}", query)
+        except (httpx.HTTPError, TimeoutError, ValueError, OverflowError):  # the last one of a port
             return None
         server = _server_of(varz)
         return SystemReply(server, data, None, rtt_ns, {"server": encode(server), "data": data})
+
+    async def _page(self, web: object, url: str, query: Mapping[str, str]) -> dict[str, object]:
+        """One page. Raises ValueError for what is none, however long it is, and TimeoutError for
+        one that does not end."""
+        import httpx
+
+        assert isinstance(web, httpx.AsyncClient)
+        found = bytearray()
+        async with (
+            asyncio.timeout(PAGE_TIMES * self.timeout),
+            web.stream("GET", url, params=dict(query)) as answer,
+        ):
+            async for chunk in answer.aiter_bytes():
+                found += chunk
+                if len(found) > PAGE_BYTES_MAX:
+                    raise ValueError("no page is so long")
+        return jsontext.parse_object(bytes(found), bytes_max=PAGE_BYTES_MAX)
 
 
 def _server_of(varz: Mapping[str, object]) -> ServerInfo:
@@ -280,7 +315,7 @@ def _server_of(varz: Mapping[str, object]) -> ServerInfo:
         cluster=str(cluster.get("name", "")) if isinstance(cluster, dict) else "",
         domain=str(config.get("domain", "")) if isinstance(config, dict) else "",
         ver=str(varz.get("version", "")),
-        tags=tuple(tags) if isinstance(tags, list) else (),
+        tags=tuple(map(str, tags)) if isinstance(tags, list) else (),
         jetstream=bool(config),
         time=str(varz.get("now", "")),
     )

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 PROPAGATION_S = 0.25
 """Far servers have to know of the inbox before they tell something."""
 SERVERS_MAX = 10_000
+WAY_LENGTH_MAX = 100
+"""Servers behind each other: what is told beyond is not shown, and no server is there twice."""
 CLIENT, ROUTER, GATEWAY, SYSTEM, LEAF, JETSTREAM, ACCOUNT = range(7)
 MISSING = "This trace event was missing"
 
@@ -121,29 +123,29 @@ def _hops(passage: Passage) -> Iterator[str]:
 
 def _whole(passage: Passage, others: Mapping[str, Passage]) -> bool:
     """Whether every server that got the message has told."""
-    waiting = [passage]
+    waiting, seen = [passage], set[str]()
     while waiting:
         one = waiting.pop()
-        if not one.hops:
-            continue
-        for hop in _hops(one):
+        for hop in _hops(one) if one.hops else ():
             if hop not in others:
                 return False
-            waiting.append(others[hop])
+            if hop not in seen:
+                seen.add(hop)
+                waiting.append(others[hop])
     return True
 
 
 def _linked(origin: Passage, others: Mapping[str, Passage]) -> Passage:
     """The tree; a server that has not told is there with an error."""
-    waiting = [origin]
+    waiting, left = [(origin, WAY_LENGTH_MAX)], dict(others)
     while waiting:
-        one = waiting.pop()
-        for hop in _hops(one):
-            found = others.get(hop)
-            if found is None and one.hops:
+        one, length = waiting.pop()
+        for hop in _hops(one) if length else ():
+            found = left.pop(hop, None)
+            if found is None and one.hops and hop not in others:
                 error = {"type": "in", "error": MISSING}
                 one.links[hop] = Passage({}, [error], hop)
             elif found is not None:
                 one.links[hop] = found
-                waiting.append(found)
+                waiting.append((found, length - 1))
     return origin

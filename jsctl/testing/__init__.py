@@ -17,6 +17,7 @@ Nothing heavy is imported before a broker is started.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -62,31 +63,28 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _brokers() -> Iterator[BrokerFactory]:
-    made: list[Broker] = []
+    """All of them are closed, also if somebody interrupts that."""
+    with ExitStack() as made:
 
-    def make(
-        *flags: str, server: type[Broker] = Broker, config: str = "", name: str = ""
-    ) -> Broker:
-        broker = server(*flags, config=config, name=name)
-        made.append(broker)
-        return broker.start()
+        def make(
+            *flags: str, server: type[Broker] = Broker, config: str = "", name: str = ""
+        ) -> Broker:
+            broker = server(*flags, config=config, name=name)
+            made.callback(broker.close)
+            return broker.start()
 
-    yield make
-    for broker in reversed(made):
-        broker.close()
+        yield make
 
 
 def _clusters() -> Iterator[ClusterFactory]:
-    made: list[Cluster] = []
+    with ExitStack() as made:
 
-    def make(size: int = 3, *, config: str = "", server: type[Broker] = Broker) -> Cluster:
-        cluster = Cluster(size, config=config, server=server)
-        made.append(cluster)
-        return cluster.start()
+        def make(size: int = 3, *, config: str = "", server: type[Broker] = Broker) -> Cluster:
+            cluster = Cluster(size, config=config, server=server)
+            made.callback(cluster.close)
+            return cluster.start()
 
-    yield make
-    for cluster in reversed(made):
-        cluster.close()
+        yield make
 
 
 @pytest.fixture

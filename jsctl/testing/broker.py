@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -150,7 +150,7 @@ class Broker:
             words += ["-n", self.name]
         if self.config:
             path = self.directory / "broker.conf"
-            path.write_text(self.config)
+            path.write_text(self.config, encoding="utf-8")
             words += ["-c", str(path)]
         return [*words, *self.flags]
 
@@ -243,21 +243,27 @@ class Broker:
         self.signal(signal.SIGCONT)
 
     def monitor(self, path: str, timeout_s: float = 5.0) -> Json:
-        """The JSON of a monitoring page such as `/jsz?streams=1`. Raises OSError."""
+        """The JSON of a monitoring page such as `/jsz?streams=1`. Raises OSError, also where the
+        broker ends in the middle of it."""
+        from http.client import HTTPException
         from urllib.request import urlopen
 
-        with urlopen(self.monitor_url + path, timeout=timeout_s) as answer:
-            found: Json = json.load(answer)
+        try:
+            with urlopen(self.monitor_url + path, timeout=timeout_s) as answer:
+                found: Json = json.load(answer)
+        except HTTPException as error:
+            raise ConnectionError(str(error)) from error
         return found
 
     def close(self) -> None:
         """Kill what still runs, give the ports back and delete a directory made here."""
-        self.kill()
-        for port in self._ports:
-            port.release()
-        if self._temporary is not None:
-            self._temporary.cleanup()
-            self._temporary = None
+        with ExitStack() as rest:  # All of it, also if somebody interrupts a part.
+            if self._temporary is not None:
+                rest.callback(self._temporary.cleanup)
+                self._temporary = None
+            for port in self._ports:
+                rest.callback(port.release)
+            self.kill()
 
     def __enter__(self) -> "Broker":
         try:

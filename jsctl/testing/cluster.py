@@ -5,6 +5,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -184,13 +185,14 @@ class Cluster:
 
     def close(self) -> None:
         """Kill what still runs and give everything back."""
-        for broker in self:
-            broker.close()
-        for port in self._ports.values():
-            port.release()
-        if self._temporary is not None:
-            self._temporary.cleanup()
-            self._temporary = None
+        with ExitStack() as rest:  # All of it, also if somebody interrupts a part.
+            if self._temporary is not None:
+                rest.callback(self._temporary.cleanup)
+                self._temporary = None
+            for port in self._ports.values():
+                rest.callback(port.release)
+            for broker in reversed(self.brokers.values()):
+                rest.callback(broker.close)
 
     def __enter__(self) -> "Cluster":
         try:

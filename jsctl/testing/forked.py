@@ -16,9 +16,11 @@ import socket
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 SERVER = "jsctl.forkserver"
 PACKET_BYTES = 1 << 16
@@ -38,6 +40,8 @@ class Forked:
     def __init__(self, server: "ForkServer", pid: int) -> None:
         self._server = server
         self._handle = os.pidfd_open(pid)
+        weakref.finalize(self, os.close, self._handle)
+        self._lock = threading.Lock()
         self.pid = pid
         self.returncode: int | None = None
 
@@ -54,7 +58,7 @@ class Forked:
 
     def kill(self) -> None:
         """End it without warning; nothing where it has ended."""
-        if self.returncode is None:
+        with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._handle, signal.SIGKILL)
 
     def _ended(self, timeout_s: float | None) -> int | None:
@@ -63,8 +67,9 @@ class Forked:
             poller = select.poll()
             poller.register(self._handle, select.POLLIN)
             if poller.poll(wait_ms):
-                self.returncode = self._status()
-                os.close(self._handle)
+                with self._lock:  # Other threads may see the end, too: it is asked for once.
+                    if self.returncode is None:
+                        self.returncode = self._status()
         return self.returncode
 
     def _status(self) -> int:
@@ -79,6 +84,9 @@ class ForkServer:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._asked = 0
+        self._known: set[int] = set()
+        """Children that somebody here knows of, and has not been told the end of."""
         self._owner = os.getpid()
         self._loaded_with = _early(os.environ)
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -99,21 +107,26 @@ class ForkServer:
         if _early(environment) != self._loaded_with:
             raise NotForked("modules were loaded in another environment")
         place = str(Path.cwd())
-        asked = {"words": [*words], "directory": place, "environment": dict(environment)}
-        request = json.dumps(asked).encode()
-        if len(request) > PACKET_BYTES:
-            raise NotForked("too long a command line")
-        return Forked(self, self._ask(request, [log]))
+        asked: dict[str, Any] = {"words": [*words], "directory": place}
+        try:
+            pid = self._ask(asked | {"environment": dict(environment)}, [log], child=True)
+            return Forked(self, pid)
+        except NotForked:
+            raise
+        except BaseException:
+            # Such as Ctrl-C: the child that is made nevertheless would be nobody's.
+            self._ask({"strangers": True}, [])
+            raise
 
     def status_of(self, pid: int) -> int:
         """The exit status of a child that has ended."""
-        return self._ask(json.dumps({"ended": pid}).encode(), [])
+        return self._ask({"ended": pid}, [])
 
     def watch(self, pid: int) -> None:
         """Have a child of this process killed, too, if this process is."""
         handle = os.pidfd_open(pid)
         try:
-            self._ask(json.dumps({"other": pid}).encode(), [handle])
+            self._ask({"other": pid}, [handle])
         finally:
             os.close(handle)
 
@@ -126,21 +139,39 @@ class ForkServer:
         """No more brokers; those that run go on. A copy in a fork of this process ends nothing."""
         if os.getpid() == self._owner:
             with suppress(OSError):
-                self._socket.send(json.dumps({"goodbye": True}).encode())
+                self._socket.send(self._request({"goodbye": True}))
         self._socket.close()
         self._process.wait()
 
-    def _ask(self, request: bytes, files: list[int]) -> int:
-        # However long it takes: an answer that nobody waited for would be taken for the next one's.
+    def _request(self, asked: dict[str, Any]) -> bytes:
+        self._asked += 1
+        if "strangers" in asked or "goodbye" in asked:
+            asked = asked | {"known": [*self._known]}
+        return json.dumps(asked | {"number": self._asked}).encode()
+
+    def _ask(self, asked: dict[str, Any], files: list[int], *, child: bool = False) -> int:
+        """The answer, however long it takes. It has the number of its question: who was interrupted
+        has left one that nobody waited for. That of a new `child` makes it known here."""
+        if os.getpid() != self._owner:
+            raise NotForked("a fork of whoever may ask")
         with self._lock:
+            request = self._request(asked)
+            if len(request) > PACKET_BYTES:
+                raise NotForked("too long a command line")
+            answered, answer = 0, 0
             try:
                 socket.send_fds(self._socket, [request], files)
-                answer = self._socket.recv(PACKET_BYTES)
+                while answered != self._asked:
+                    if not (packet := self._socket.recv(PACKET_BYTES)):
+                        raise NotForked("the fork server has ended")
+                    answered, answer = json.loads(packet)
             except OSError as error:
                 raise NotForked(str(error)) from None
-        if not answer:
-            raise NotForked("the fork server has ended")
-        return int(answer)
+            if child:
+                self._known.add(answer)
+            elif "ended" in asked:
+                self._known.discard(asked["ended"])
+        return answer
 
 
 def _early(environment: Mapping[str, str]) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Facts about servers: over the system account and over monitoring ports."""
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -9,6 +10,7 @@ from jsctl.api.monitoring.jsz import Jsz
 from jsctl.api.monitoring.statsz import Statsz
 from jsctl.api.monitoring.varz import Varz
 from jsctl.api.server import EventFilterOptions
+from jsctl.client import system as asking
 from jsctl.client.connection import connect
 from jsctl.client.system import MonitorSystem, NatsSystem, open_system
 from jsctl.errors import NotAllowed, Unreachable
@@ -55,9 +57,10 @@ async def test_monitoring_ports_give_the_same(cluster: Cluster) -> None:
         await MonitorSystem(["http://127.0.0.1:1"], 0.5).gather("VARZ")
 
 
-async def test_a_port_that_is_no_monitoring_port_does_not_answer() -> None:
+@pytest.mark.parametrize("body", [b"[1]", b'{"a":' * 100_000, b'{"a": NaN}'])
+async def test_a_port_that_is_no_monitoring_port_does_not_answer(body: bytes) -> None:
     async def tell(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\n[1]")
+        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + body)
         await writer.drain()
         writer.close()
 
@@ -67,3 +70,30 @@ async def test_a_port_that_is_no_monitoring_port_does_not_answer() -> None:
             for kind in ("", "JSZ"):
                 with pytest.raises(Unreachable):
                     await MonitorSystem([where], 20.0).gather(kind)
+
+
+@pytest.mark.parametrize("pause_s", [0.0, 0.02])
+async def test_a_page_without_end_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, pause_s: float
+) -> None:
+    """It comes in time, part by part, and would keep all other servers' answers back."""
+    monkeypatch.setattr(asking, "PAGE_BYTES_MAX", 1 << 20)
+    monkeypatch.setattr(asking, "PAGE_TIMES", 1)
+
+    async def tell(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n{")
+        with contextlib.suppress(ConnectionError):
+            while not reader.at_eof():
+                writer.write(b" " * (1 if pause_s else 1 << 16))
+                await writer.drain()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(pause_s):
+                        await reader.read(1)
+        writer.close()
+
+    async with await asyncio.start_server(tell, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with asyncio.timeout(20):
+            with pytest.raises(Unreachable):
+                await MonitorSystem([f"http://127.0.0.1:{port}"], 3.0).gather("VARZ")

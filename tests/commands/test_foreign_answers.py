@@ -3,15 +3,19 @@
 import asyncio
 import json
 import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import nats
 import pytest
 from nats.aio.msg import Msg
 
+from jsctl.commands.toolkit.archives.files import Reader
 from jsctl.testing import BrokerFactory
 
 pytestmark = pytest.mark.processes
 PREFIX = ("--js-api-prefix", "FAKE")
+SYSTEM = "accounts { $SYS { users: [ { user: s, password: s } ] } }"
 STREAM = {"config": {"name": "S"}, "state": {}, "created": "2026-01-02T03:04:05Z"}
 UNREADABLE = "the server's answer cannot be read: json: cannot unmarshal "
 
@@ -76,3 +80,73 @@ async def test_a_check_of_an_answer_of_another_shape_is_critical(
     await client.close()
     told = f"CRITICAL S Crit:Check failed: {UNREADABLE}string"
     assert (process.returncode, out.decode()[: len(told)]) == (2, told)
+
+
+async def gathered(url: str, target: Path, *words: str) -> bytes:
+    """What `audit gather` says."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "jsctl", "-s", url, "--user", "s", "--password", "s"),
+        *("audit", "gather", "--no-server-profiles", "-o", str(target), *words),
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, err = await process.communicate()
+    assert process.returncode == 0, err.decode()
+    return err
+
+
+async def test_a_server_that_is_slow_is_gathered_too(
+    jsctl_broker: BrokerFactory, tmp_path: Path
+) -> None:
+    """It answers a question when it hears the next one."""
+    broker = jsctl_broker(config=SYSTEM)
+    heard: list[Msg] = []
+
+    async def quick(message: Msg) -> None:
+        told = {"server": {"name": "quick", "id": "Q"}, "statsz": {"active_servers": 3}}
+        await message.respond(json.dumps(told).encode())
+
+    async def slow(message: Msg) -> None:
+        heard.append(message)
+        for one in heard if len(heard) > 1 else ():
+            await one.respond(b'{"server": {"name": "slow", "id": "S"}, "statsz": {}}')
+
+    client = await nats.connect(broker.url, user="s", password="s")
+    for answer in (quick, slow):
+        await client.subscribe("$SYS.REQ.SERVER.PING", cb=answer)
+    await client.flush()
+    parts = ("--no-server-endpoints", "--no-account-endpoints", "--no-streams", "--timeout", "2s")
+    err = await gathered(broker.url, tmp_path / "a.zip", *parts)
+    await client.close()
+    assert b"Discovered 3 servers" in err and b"Discovered server 'slow'" in err
+
+
+async def test_one_server_that_cannot_be_read_keeps_nothing_of_the_others(
+    jsctl_broker: BrokerFactory, tmp_path: Path
+) -> None:
+    """An audit is for clusters in which something is wrong."""
+    broker = jsctl_broker(config=SYSTEM)
+    long = {"name": "n" * 70_000, "id": "EVIL"}
+    evil = json.dumps({"server": long, "data": {}}).encode()
+    answers = (b"{", b'{"server": [1]}', b'{"server": {"name": "w", "id": "a b"}}', evil)
+
+    def answering(body: bytes) -> Callable[[Msg], Awaitable[None]]:
+        async def answer(message: Msg) -> None:
+            await message.respond(body)
+
+        return answer
+
+    client = await nats.connect(broker.url, user="s", password="s")
+    for body in answers:
+        await client.subscribe("$SYS.REQ.SERVER.PING", cb=answering(body))
+    await client.subscribe("$SYS.REQ.SERVER.EVIL.>", cb=answering(evil))
+    await client.flush()
+    target = tmp_path / "a.zip"
+    err = await gathered(broker.url, target, "--no-account-endpoints")
+    await client.close()
+    assert err.count(b"the answer of a server cannot be read") >= 2
+    assert b"VARZ from server w: no subject can have that name" in err
+    assert b'tag "server" has more than 1024 letters' in err
+    reader = Reader(target)
+    assert len(reader.names("server")) == 1
+    assert len(list(reader.each(artifact_type="variables"))) == 1

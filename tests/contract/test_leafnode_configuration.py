@@ -72,6 +72,7 @@ BAD = (
     Bad(leaf("remotes: [ {url: 1} ]"), "expected a string"),
     Bad(leaf('min_version: "2.7.0"'), "at least 2.8.0"),
     Bad(leaf("min_version: new"), "invalid leafnode's minimum version"),
+    Bad(leaf(f"min_version: v{'9' * 5000}.1.1"), "invalid leafnode's minimum version"),
     Bad(leaf("reconnect: soon"), "is no duration"),
     Bad(leaf("compression: gzip"), "'gzip' is not known"),
     Bad(leaf("compression: s2_uncompressed"), "'s2_uncompressed' is not known"),

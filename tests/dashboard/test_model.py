@@ -205,6 +205,18 @@ def test_a_stream_that_was_never_described_is_listed_as_lost() -> None:
     assert [one.name for one in model.snapshot(T0 + 3).streams] == ["S"]
 
 
+def test_who_answers_late_has_lost_nothing() -> None:
+    """All that lives on a server with many streams, which takes longer than the others."""
+    model = Model()
+    model.account = "A"
+    told = [jsz("n1", T0, detail("S", cluster_of("n1")))]
+    for number in range(3):
+        model.read_details(told, ["S", "LATE"], T0 + number, whole=False)
+        assert [one.name for one in model.snapshot(T0 + number).streams] == ["S"]
+    model.read_details(told, ["S", "LATE"], T0 + 3, whole=True)
+    assert [one.name for one in model.snapshot(T0 + 3).streams] == ["S"]
+
+
 def test_a_replicated_stream_without_a_quorum_is_down() -> None:
     model = Model()
     pinged(model, T0, "n1", "n2", "n3")

@@ -12,8 +12,9 @@ users are one value that is replaced as a whole (`Logins`).
 from collections.abc import Callable, Iterator
 from dataclasses import field
 from enum import Enum
+from typing import TYPE_CHECKING
 
-from jsctl.broker import nkey
+from jsctl.broker import lazy, nkey
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.interest.targets import AccountSublist, StreamImport, SublistResult
 from jsctl.broker.options import (
@@ -28,8 +29,15 @@ from jsctl.broker.options import (
 from jsctl.broker.subject.transforms import Transform, compile_transform
 from jsctl.dataclass import dataclass
 
+if TYPE_CHECKING:
+    from jsctl.broker.accounts import certificates
+else:
+    certificates = lazy.module("jsctl.broker.accounts.certificates", optional=True)
+
 GLOBAL = "$G"
 SYSTEM = "$SYS"
+CONNECTION_TYPE = "STANDARD"
+"""What clients are that come without more around them."""
 
 Jitter = Callable[[int], int]
 
@@ -185,8 +193,13 @@ class Logins:
     anonymous: bool = True
     """Clients that give no credentials belong to the global account: only the system has users."""
     no_auth_user: User | None = None
-    by_certificate: bool = False
-    """Clients are those whom their certificates name."""
+    holders: "certificates.Holders | None" = None
+    """Clients are those of them whom their certificates name."""
+
+    @property
+    def by_certificate(self) -> bool:
+        """Whether certificates say who clients are."""
+        return self.holders is not None
 
     @property
     def required(self) -> bool:
@@ -286,6 +299,14 @@ def logins(options: Options, accounts: Accounts) -> Logins:
     for user in [_user(*one) for one in given]:
         (nkeys if user.public_key else users)[user.name] = user
     name = options.no_auth_user
+    holders = None
+    if options.tls is not None and options.tls.map_users and len(given) > single:
+        allowed = [
+            one.name
+            for one in users.values()
+            if not one.connection_types or CONNECTION_TYPE in one.connection_types
+        ]
+        holders = certificates.Holders(allowed)
     return Logins(
         default,
         users,
@@ -294,7 +315,7 @@ def logins(options: Options, accounts: Accounts) -> Logins:
         token_permissions=auth.default_permissions,
         anonymous=not options.auth_required,
         no_auth_user=nkeys.get(name) or users.get(name),
-        by_certificate=options.tls is not None and options.tls.map_users and len(given) > single,
+        holders=holders,
     )
 
 

@@ -6,21 +6,14 @@ bcrypt takes far longer than a turn may, so the answer can also be "check this f
 
 import base64
 import hmac
-from typing import TYPE_CHECKING
 
-from jsctl.broker import lazy, nkey
-from jsctl.broker.accounts.accounts import Account, Jitter, Logins, User
+from jsctl.broker import nkey
+from jsctl.broker.accounts.accounts import CONNECTION_TYPE, Account, Jitter, Logins, User
 from jsctl.broker.options import PermissionRules
 from jsctl.broker.passwords import looks_hashed
 from jsctl.broker.turn import PeerCertificate
 from jsctl.dataclass import dataclass, replace
 
-if TYPE_CHECKING:
-    from jsctl.broker.accounts import certificates
-else:
-    certificates = lazy.module("jsctl.broker.accounts.certificates", optional=True)
-
-CONNECTION_TYPE = "STANDARD"
 CHALLENGE_BYTES = 11
 """Of chance in a challenge; its text has 15 letters."""
 
@@ -163,16 +156,12 @@ def _by_certificate(
 ) -> ClientIdentity | Check | None:
     """Whom a certificate names; with a password, if that user has one. What CONNECT says of a user
     does not count."""
-    if certificate is None:
+    if certificate is None or logins.holders is None:
         return None
-    allowed = [
-        name
-        for name, user in logins.users.items()
-        if not user.connection_types or CONNECTION_TYPE in user.connection_types
-    ]
-    user = certificates.user_of(certificate, logins.users, allowed)
-    if user is None:
+    name = logins.holders.named_by(certificate)
+    if name is None:
         return None
+    user = logins.users[name]
     return measured(given.password, user.password, _identity(user, CONNECTION_TYPE), known)
 
 

@@ -5,14 +5,13 @@ are, then its subject: as a distinguished name (RFC 4514), in its order and in a
 """
 
 import string
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Sequence
 
 from jsctl.broker.turn import PeerCertificate
 
-Named = TypeVar("Named")
 Rdn = tuple[tuple[str, str], ...]
 """Attributes (type, value) that belong together."""
+Rdns = tuple[Rdn, ...]
 
 _TYPES = {
     "commonName": "CN",
@@ -30,32 +29,42 @@ _TEXT_ORDER = ("SERIALNUMBER", "CN", "POSTALCODE", "STREET", "ST", "L", "OU", "O
 _SPECIAL = frozenset(' "#+,;<=>\\')
 
 
-def user_of(
-    certificate: PeerCertificate, users: Mapping[str, Named], allowed: Sequence[str]
-) -> Named | None:
-    """The user that a certificate names, one of those `allowed` here; None if it names nobody."""
-    names = [*certificate.emails, *certificate.hosts, *certificate.uris]
-    found = next((name for name in names if name in users and name in allowed), None)
-    if found is None:
-        found = _by_subject(certificate.subject, allowed)
-    if found is None:
-        found = next((text for text in _texts(certificate.subject) if text in allowed), None)
-    return None if found is None else users[found]
+class Holders:
+    """Users that certificates may name, taken apart once: all clients may come at the same time."""
+
+    __slots__ = ("_any_order", "_names", "_ordered")
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = frozenset(names)
+        self._ordered: dict[tuple[frozenset[tuple[str, str]], ...], str] = {}
+        self._any_order: dict[Rdns, str] = {}
+        for name in names:
+            given = parse_dn(name)
+            if given is not None:
+                self._ordered.setdefault(tuple(given), name)
+                self._any_order.setdefault(_sorted(given), name)
+
+    def named_by(self, certificate: PeerCertificate) -> str | None:
+        """The one that a certificate names; None if it names nobody."""
+        names = [*certificate.emails, *certificate.hosts, *certificate.uris]
+        found = next((name for name in names if name in self._names), None)
+        if found is None:
+            found = self._by_subject(certificate.subject)
+        if found is None:
+            texts = _texts(certificate.subject)
+            found = next((text for text in texts if text in self._names), None)
+        return found
+
+    def _by_subject(self, subject: Sequence[Rdn]) -> str | None:
+        shown = [[(_TYPES.get(kind), value) for kind, value in rdn] for rdn in subject]
+        if any(kind is None for rdn in shown for kind, _ in rdn):
+            return None
+        wanted = [frozenset((str(kind), value) for kind, value in rdn) for rdn in reversed(shown)]
+        return self._ordered.get(tuple(wanted)) or self._any_order.get(_sorted(wanted))
 
 
-def _by_subject(subject: Sequence[Rdn], allowed: Iterable[str]) -> str | None:
-    shown = [[(_TYPES.get(kind), value) for kind, value in rdn] for rdn in subject]
-    if any(kind is None for rdn in shown for kind, _ in rdn):
-        return None
-    wanted = [frozenset((str(kind), value) for kind, value in rdn) for rdn in reversed(shown)]
-    reordered: str | None = None
-    for name in allowed:
-        given = parse_dn(name)
-        if given == wanted:
-            return name
-        if given is not None and sorted(map(sorted, given)) == sorted(map(sorted, wanted)):
-            reordered = reordered or name
-    return reordered
+def _sorted(rdns: Iterable[Iterable[tuple[str, str]]]) -> Rdns:
+    return tuple(sorted(tuple(sorted(rdn)) for rdn in rdns))
 
 
 def parse_dn(text: str) -> list[frozenset[tuple[str, str]]] | None:

@@ -30,12 +30,21 @@ def _queue_of(entry: bytes) -> tuple[bytes, bytes]:
 
 
 def _covers(entries: Sequence[tuple[bytes, bytes]], subject: bytes, queue: bytes) -> bool:
-    for pattern, group in entries:
-        if group and not (queue and matches(queue, group)):
-            continue
-        if subset(subject, pattern):
-            return True
-    return False
+    return any(subset(subject, pattern) for pattern, group in entries if _is_of(group, queue))
+
+
+def _is_of(group: bytes, queue: bytes) -> bool:
+    """Whether an entry for a queue group, or for none, speaks of a subscription."""
+    return not group or (queue != b"" and matches(queue, group))
+
+
+def _allows(entries: Sequence[tuple[bytes, bytes]], subject: bytes, queue: bytes) -> bool:
+    """Where entries name groups for a subject, its other groups are closed: what is allowed without
+    a group is only who listens alone then."""
+    groups = [group for pattern, group in entries if group and subset(subject, pattern)]
+    if queue and groups:
+        return any(matches(queue, group) for group in groups)
+    return _covers(entries, subject, queue)
 
 
 class Permissions:
@@ -120,7 +129,7 @@ class Permissions:
 
     def may_subscribe(self, subject: bytes, queue: bytes) -> bool:
         """Whether SUB is allowed; narrower denials filter deliveries instead."""
-        if self._allow_sub is not None and not _covers(self._allow_sub, subject, queue):
+        if self._allow_sub is not None and not _allows(self._allow_sub, subject, queue):
             return False
         return not _covers(self._deny_sub, subject, queue)
 
@@ -129,8 +138,6 @@ class Permissions:
         inner = [
             pattern
             for pattern, group in self._deny_sub
-            if (not group or (queue and matches(queue, group)))
-            and overlaps(pattern, subject)
-            and not subset(subject, pattern)
+            if _is_of(group, queue) and overlaps(pattern, subject) and not subset(subject, pattern)
         ]
         return Filters(inner) if inner else None

@@ -240,7 +240,7 @@ def mapping_targets(node: ConfigNode, reading: Reading) -> tuple[MappingTarget, 
 def trace(node: ConfigNode, reading: Reading) -> tuple[str, int]:
     """`msg_trace`: a subject, or `{dest, sampling}`."""
     if isinstance(node.content, str):
-        return (subject(node, reading), 100)
+        return (literal(node, reading), 100)
     found = TRACE.read(node, reading, "msg_trace")
     return (str(found.get("dest", "")), int(str(found.get("sampling", 100))))
 
@@ -267,8 +267,8 @@ def accounts(node: ConfigNode, reading: Reading) -> tuple[AccountOptions, ...]:
         return tuple(AccountOptions(name=name) for _, name in names)
     found: list[AccountOptions] = []
     for name, value in mapping(node).items():
-        if value.variable and not isinstance(value.content, dict):
-            continue
+        if value.variable:
+            continue  # Written down here to be referred to, such as permissions of many users.
         try:
             check_name(value, name)
             if value.again:
@@ -325,8 +325,8 @@ def check_references(node: ConfigNode, found: list[AccountOptions], reading: Rea
                 )
 
 
-def latency_subject(node: ConfigNode, reading: Reading) -> str:
-    """Where latency is reported: no wildcards."""
+def literal(node: ConfigNode, reading: Reading) -> str:
+    """A subject to publish to: no wildcards."""
     value = subject(node, reading)
     if "*" in value or ">" in value:
         raise node.error(f"{value!r} may not have wildcards", "write a literal subject")
@@ -356,10 +356,10 @@ def stream_count(node: ConfigNode, reading: Reading) -> int:
 
 
 LATENCY = Section(
-    Field(("sampling",), "sampling", sampling), Field(("subject",), "subject", latency_subject)
+    Field(("sampling",), "sampling", sampling), Field(("subject",), "subject", literal)
 )
 TRACE = Section(
-    Field(("dest", "destination"), "dest", subject), Field(("sampling",), "sampling", sampling)
+    Field(("dest", "destination"), "dest", literal), Field(("sampling",), "sampling", sampling)
 )
 TARGET = Section(
     Field(("destination", "dest"), "destination", text),

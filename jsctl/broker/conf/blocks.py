@@ -22,6 +22,7 @@ from jsctl.broker.conf.fields import (
     make,
     mapping,
     one_of,
+    path,
     port,
     positive,
     rejected,
@@ -337,7 +338,7 @@ def js_batch(node: ConfigNode, reading: Reading) -> dict[str, object]:
 
 def certificate_section() -> tuple[Field, Field]:
     """The two fields that certificates have everywhere."""
-    return (Field(("cert_file",), "cert_file", text), Field(("key_file",), "key_file", text))
+    return (Field(("cert_file",), "cert_file", path), Field(("key_file",), "key_file", path))
 
 
 def tls_version(node: ConfigNode, reading: Reading) -> str:
@@ -452,7 +453,7 @@ JS_LIMITS = Section(
     Field(("batch",), "batch", js_batch),
 )
 JETSTREAM = Section(
-    Field(("store_dir", "store", "storedir"), "store_dir", text),
+    Field(("store_dir", "store", "storedir"), "store_dir", path),
     Field(("sync",), "sync_given", sync),
     Field(("sync_interval",), "sync_interval_given", sync),
     Field(("scrub",), "scrub_ns", scrub_interval),

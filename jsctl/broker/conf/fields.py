@@ -158,11 +158,19 @@ def text(node: ConfigNode, _: Reading) -> str:
     return node.content
 
 
+def path(node: ConfigNode, reading: Reading) -> str:
+    """The name of a file, or of a directory."""
+    value = text(node, reading)
+    if "\0" in value:
+        raise node.error(f"{value!r} can be no file", "remove the NUL from its name")
+    return value
+
+
 def filled(why: str) -> Reader:
-    """A reader of a string that says something; `why` is what an empty one would mean."""
+    """A reader of a file's name that says something; `why` is what an empty one would mean."""
 
     def read(node: ConfigNode, reading: Reading) -> str:
-        value = text(node, reading)
+        value = path(node, reading)
         if not value:
             raise node.error(f"it is empty: {why}", "write one, or remove it")
         return value

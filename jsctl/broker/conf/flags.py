@@ -93,7 +93,7 @@ def convert(flag: Flag, name: str, given: str | None) -> str | int | bool:
     assert given is not None
     if flag.kind == "text":
         return given
-    digits = given.removeprefix("-").removeprefix("+")
+    digits = given[1:] if given[:1] in ("-", "+") else given
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= 18):
         raise UsageError(f'invalid value "{given}" for flag -{name}: parse error')
     return int(given)

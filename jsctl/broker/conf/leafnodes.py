@@ -52,7 +52,7 @@ from jsctl.broker.options import GLOBAL_ACCOUNT, SYSTEM_ACCOUNT, Options
 from jsctl.broker.tls_options import SECOND_NS
 
 VERSION_MIN = (2, 8, 0)
-VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:-[\w.]+)?")
+VERSION = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(?:-[\w.]+)?")
 WEB_SCHEMES = ("ws", "wss")
 
 

@@ -22,9 +22,12 @@ ReadFile = Callable[[str], str]
 
 
 def read_file(path: str) -> str:
-    """The text of a configuration file. Raises ConfigError, which names the file."""
+    """The text of a configuration file. Raises ConfigError, which names the file.
+
+    Bytes that are no text are kept as Python marks them: a comment may have some.
+    """
     try:
-        text = Path(path).read_bytes().decode("utf-8", "replace")
+        text = Path(path).read_bytes().decode("utf-8", "surrogateescape")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ConfigError(f"cannot be read: {reason}", place=path) from error
@@ -49,6 +52,7 @@ class _Parser:
         read: ReadFile,
         expanding: tuple[str, ...],
         depth: int,
+        nesting: int = 0,
     ) -> None:
         self._scanner = Scanner(text, file)
         self._file = file
@@ -58,7 +62,8 @@ class _Parser:
         """Environment variables whose text is being parsed right now: a cycle shows here."""
         self._depth = depth
         self._maps: list[dict[str, ConfigNode]] = []
-        self._nesting = 0
+        self._nesting = nesting
+        """Levels that are open, those around what is included among them."""
 
     def file_map(self) -> ConfigNode:
         scanner = self._scanner
@@ -245,6 +250,7 @@ class _Parser:
             self._read,
             (*self._expanding, name),
             self._depth,
+            self._nesting,
         )
         root = inner.file_map().content
         if isinstance(root, dict) and ENVIRONMENT_KEY in root:
@@ -271,7 +277,8 @@ class _Parser:
             text = self._read(path)
         except ConfigError as error:
             raise scanner.error(f"include file {name!r}: {error.reason}", "", start) from error
-        inner = _Parser(text, path, self._environment, self._read, (), self._depth + 1)
+        depth, nesting = self._depth + 1, self._nesting
+        inner = _Parser(text, path, self._environment, self._read, (), depth, nesting)
         content = inner.file_map().content
         assert isinstance(content, dict)
         for key, node in content.items():

@@ -105,7 +105,7 @@ class Scanner:
             if char.isspace() or char in SEPARATORS:
                 break
             self.position += 1
-        return text[start : self.position]
+        return self._joined([text[start : self.position]], start)
 
     def quoted(self) -> str:
         """A string in single quotes, or in double quotes with escapes."""
@@ -133,7 +133,7 @@ class Scanner:
                 "a block string is not closed", "end it by a line that is just ')'", start
             )
         self.position = at + 2
-        return self.text[start + 1 : at + 1]
+        return self._joined([self.text[start + 1 : at + 1]], start)
 
     def bare(self) -> tuple[str, bool]:
         """A string without quotes, and whether it had escapes (then it is no keyword)."""
@@ -230,7 +230,11 @@ class Scanner:
         return ESCAPES[char]
 
     def _joined(self, parts: list[str], start: int) -> str:
-        """One string; what `\\x` stands for are bytes, several of which may make one character."""
+        """One string; what `\\x` stands for are bytes, several of which may make one character.
+
+        Bytes of the file that are no text are refused: put as one and the same character, a
+        password of such would be the same as any other.
+        """
         try:
             return "".join(parts).encode("utf-8", "surrogateescape").decode()
         except UnicodeError:
@@ -243,7 +247,7 @@ class Scanner:
         if end < 0:
             raise self.error(f"{what} is not closed", f"close it by {quote}", start)
         self.position = end + 1
-        return self.text[start + 1 : end]
+        return self._joined([self.text[start + 1 : end]], start)
 
     def _line_end(self) -> int:
         found = LINE_END.search(self.text, self.position)

@@ -41,19 +41,18 @@ class Certificates:
     hubs: tuple[str, ...]
     clusters: tuple[str, ...]
     """Keys that are pinned for those that are dialed; none if somebody there may have any."""
+    dialed: dict[TlsOptions, ssl.SSLContext]
+    """What hubs and other clusters are dialed with, by what of a block makes a context."""
 
     @staticmethod
     def read(options: Options) -> "Certificates":
         """Read the files. Raises ConfigError for those of no use."""
         tls, cluster = options.tls, options.cluster.tls
         leaf = options.leafnodes.tls if options.leafnodes.listens else None
-        for remote in options.leafnodes.remotes:
-            if remote.tls is not None:
-                dialing_context(remote.tls)
         gateway = options.gateway.tls
-        for cluster_there in options.gateway.remotes:
-            if cluster_there.tls is not None:
-                dialing_context(cluster_there.tls)
+        remotes = [one.tls for one in options.leafnodes.remotes]
+        remotes += [gateway, *(one.tls for one in options.gateway.remotes)]
+        wanted = {_context_of(one) for one in remotes if one is not None}
         secure = tls is not None and options.monitoring.https_port != PORT_OFF
         return Certificates(
             ServerSide(tls, plain=options.allow_non_tls) if tls else None,
@@ -67,7 +66,16 @@ class Certificates:
             files_digest(gateway),
             _pins(options.leafnodes.tls, [one.tls for one in options.leafnodes.remotes]),
             _pins(gateway, [one.tls or gateway for one in options.gateway.others]),
+            {one: dialing_context(one) for one in wanted},
         )
+
+    def dialing(self, tls: TlsOptions) -> ssl.SSLContext:
+        """To dial a hub or another cluster with: files count as they were when all were read."""
+        block = _context_of(tls)
+        found = self.dialed.get(block)
+        if found is None:  # A hub that wants TLS where none is configured: there are no files.
+            found = self.dialed[block] = dialing_context(block)
+        return found
 
     def of(self, kind: ConnKind) -> ServerSide | None:
         """For connections of a kind."""
@@ -114,6 +122,12 @@ class Certificates:
         for connection in gone:
             connection.abort(TLS_FAILED)
         return len(gone)
+
+
+def _context_of(tls: TlsOptions) -> TlsOptions:
+    """What of a block makes a context; the rest is asked of each connection."""
+    names = ("cert_file", "key_file", "ca_file", "insecure", "min_version", "ciphers", "curves")
+    return replace(TlsOptions(), **{name: getattr(tls, name) for name in names})
 
 
 def _pins(block: TlsOptions | None, dialed: Iterable[TlsOptions | None]) -> tuple[str, ...]:

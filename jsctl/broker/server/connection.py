@@ -81,8 +81,7 @@ class Connections:
 class Connection(asyncio.BufferedProtocol):
     """A socket as the node knows it: a number.
 
-    `hold` keeps the connection from the node until `announce`: while it is held, what arrives is
-    kept, so that a TLS handshake can come first.
+    What arrives before `announce`, or while a handshake runs, is kept.
     """
 
     __slots__ = (
@@ -167,7 +166,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._closing:
             return
         chunk = bytes(self._shared.buffer[:nbytes])
-        if self.announced:
+        if self.announced and self.held_writes is None:
             turns = self._shared.turns
             turns.inputs.chunks.append((self.id, chunk))
             turns.bytes_in += nbytes
@@ -231,6 +230,10 @@ class Connection(asyncio.BufferedProtocol):
         made = Accepted(self.id, self.kind, *remote, *local, tls=tls, dial_token=token)
         made.credentials, self.credentials = self.credentials, ""
         turns.inputs.accepted.append(made)
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        turns = self._shared.turns
         turns.inputs.chunks += [(self.id, chunk) for chunk in self._early]
         self._early = []
         turns.wake()
@@ -270,10 +273,13 @@ class Connection(asyncio.BufferedProtocol):
             self._report_pending()
 
     def release_writes(self) -> None:
-        """Send what was written during the handshake."""
+        """Send what was written during the handshake, and hand over what came with the end of it:
+        who the other side is had to be looked at before."""
         held, self.held_writes = self.held_writes, None
         if held:
             self.write(b"".join(held))
+        if self._early and self.announced and not self._lost:
+            self._hand_over()
 
     def close(self) -> None:
         """Read no more; end once everything written has been sent, or at the write deadline."""

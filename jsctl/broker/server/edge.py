@@ -311,7 +311,7 @@ class Edge:
             return self._dialer.dial(wanted)
         from jsctl.broker.server.link_dialer import LinkDialer  # loaded with the first of them
 
-        return LinkDialer(self._connections).dial(wanted)
+        return LinkDialer(self._connections, self._certificates.dialing).dial(wanted)
 
     def _known(self, conns: list[int]) -> list[Connection]:
         by_id = self._connections.by_id

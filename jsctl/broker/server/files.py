@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 
@@ -60,14 +61,20 @@ class RunFiles:
             self.write_pid()
         if self._ports_file != before[1]:
             if before[1] is not None:
-                before[1].unlink(missing_ok=True)
+                _remove(before[1])
             self.write_ports(addresses)
 
     def remove(self) -> None:
-        """Remove both; no error when missing."""
+        """Remove both; no error when missing, or when that is not allowed any more."""
         for path in (self._pid_file, self._ports_file):
             if path is not None and file_at(path) is not None:
-                path.unlink(missing_ok=True)
+                _remove(path)
+
+
+def _remove(path: Path) -> None:
+    """A server that ends has more to do, and one that is reloaded has done it."""
+    with suppress(OSError):
+        path.unlink()
 
 
 def _places(pid_file: str, ports_file_dir: str) -> tuple[Path | None, Path | None]:

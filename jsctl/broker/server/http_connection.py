@@ -178,8 +178,13 @@ class MonitorConnection(asyncio.Protocol):
 
     def _route(self) -> None:
         assert self._request is not None
+        target = self._request.target.decode("latin-1")
+        if target.startswith("//"):
+            # Only in a whole URL a host follows: whoever puts a base with a slash before /healthz
+            # would be shown the first page, and take the server for sound.
+            target = "/" + target.lstrip("/")
         try:
-            parts = urlsplit(self._request.target.decode("latin-1"))
+            parts = urlsplit(target)
             pairs = parse_qsl(parts.query, keep_blank_values=True, max_num_fields=PARAMETERS_MAX)
         except ValueError:
             self._refuse(HTTPStatus.BAD_REQUEST)

@@ -9,10 +9,11 @@ is secured, with INFO as the first that came.
 import asyncio
 import json
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 
 from jsctl.broker.server.connection import NEXT_ADDRESS_S, Connection, Connections
-from jsctl.broker.server.tls import HandshakeFailed, by_one_of, dialing_context, shake
+from jsctl.broker.server.tls import HandshakeFailed, by_one_of, shake
 from jsctl.broker.tls_options import HandshakeFirst, TlsOptions
 from jsctl.broker.turn import LinkDial
 
@@ -22,10 +23,14 @@ INFO = b"INFO "
 
 
 class LinkDialer:
-    """Opens such connections; failures are reported to the node, never raised."""
+    """Opens such connections; failures are reported to the node, never raised. `context_of` has
+    what a `tls` block secures them with."""
 
-    def __init__(self, shared: Connections) -> None:
+    def __init__(
+        self, shared: Connections, context_of: Callable[[TlsOptions], ssl.SSLContext]
+    ) -> None:
         self._shared = shared
+        self._context_of = context_of
 
     async def dial(self, wanted: LinkDial) -> None:
         """Connect once; `accepted` or `dial_failed` carries the token."""
@@ -77,37 +82,29 @@ class LinkDialer:
         tls = wanted.tls
         first = tls is not None and tls.handshake_first is not HandshakeFirst.NEVER
         if first:
-            await _secure(connection, name, tls or TlsOptions())
+            await self._secure(connection, name, tls or TlsOptions())
         assert connection.first_line is not None
         async with asyncio.timeout(wanted.first_info_ns / NANOSECONDS):
             line = await connection.first_line
         if connection.gone:
             raise HandshakeFailed("connection closed")
         if not first and (tls is not None or _requires_tls(line)):
-            await _secure(connection, name, tls or TlsOptions(), line + b"\n")
+            await self._secure(connection, name, tls or TlsOptions(), line + b"\n")
             return True
         return first
+
+    async def _secure(
+        self, connection: Connection, name: str, tls: TlsOptions, first_line: bytes = b""
+    ) -> None:
+        context = self._context_of(tls)
+        if connection.gone:
+            raise HandshakeFailed("connection closed")
+        connection.held_writes = []
+        await shake(connection, context, tls, server_side=False, name=name, first_line=first_line)
 
     def _failed(self, wanted: LinkDial, reason: str) -> None:
         self._shared.turns.inputs.dial_failed.append((wanted, reason))
         self._shared.turns.wake()
-
-
-async def _secure(
-    connection: Connection, name: str, tls: TlsOptions, first_line: bytes = b""
-) -> None:
-    context: ssl.SSLContext = dialing_context(tls)
-    if connection.gone:
-        raise HandshakeFailed("connection closed")
-    connection.held_writes = []
-    await shake(
-        connection,
-        context,
-        tls,
-        server_side=False,
-        name=name,
-        first_line=first_line,
-    )
 
 
 def _requires_tls(line: bytes) -> bool:

@@ -122,7 +122,7 @@ def bind_all(options: Options) -> dict[str, Listener]:
 
 
 def _bind(host: str, port: int, *, chosen: bool) -> GuardedSocket:
-    """A bound socket that does not listen yet.
+    """A bound socket that does not listen yet. Raises OSError.
 
     Its connections inherit the permission to share the port with those of the next life, which
     asks for the port while they still end: each listener needs it, whoever chose the port.
@@ -132,7 +132,10 @@ def _bind(host: str, port: int, *, chosen: bool) -> GuardedSocket:
     else:
         # As bytes: text would have the codec of international names loaded.
         name = host.encode() if host.isascii() else host
-        found = socket.getaddrinfo(name or ANY_HOST, port, type=socket.SOCK_STREAM)
+        try:
+            found = socket.getaddrinfo(name or ANY_HOST, port, type=socket.SOCK_STREAM)
+        except UnicodeError:  # of that codec
+            raise OSError(errno.EINVAL, "no such host") from None
         family, address = found[0][0], str(found[0][4][0])
     bound = GuardedSocket(family, socket.SOCK_STREAM)
     try:

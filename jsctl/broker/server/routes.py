@@ -13,6 +13,8 @@ from jsctl.broker.server.tls import HandshakeFailed, by_one_of, dialing_context,
 from jsctl.broker.turn import ONLY_OWN, ConnKind, Dial
 
 NANOSECONDS = 1_000_000_000
+LOOPBACK = {"127.0.0.1", "::1"}
+"""One `localhost`: where this server is behind one address, nobody else is behind the other."""
 
 
 class RouteDialer:
@@ -92,7 +94,8 @@ async def _others(wanted: Dial) -> list[str]:
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(wanted.host, wanted.port, type=socket.SOCK_STREAM)
     hosts = dict.fromkeys(str(address[0]) for *_, address in found)
-    others = [host for host in hosts if host not in wanted.own]
+    own = {*wanted.own} | (LOOPBACK if LOOPBACK & {*wanted.own} else set())
+    others = [host for host in hosts if host not in own]
     if not others:
         raise OSError(ONLY_OWN)
     return others

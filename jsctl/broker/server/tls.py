@@ -39,6 +39,8 @@ VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
 WRONG_NAMES = (62, 64)
 """What OpenSSL says of a certificate that names another host, or another address."""
+ALERT = "alert"
+"""The attribute of an error; empty where nothing is to be told."""
 T = TypeVar("T")
 
 
@@ -50,6 +52,43 @@ class WrongName(HandshakeFailed):
     """A certificate names somebody else, and is whole."""
 
 
+class TellingObject(ssl.SSLObject):
+    """Keeps what the other side is to be told of a handshake that failed, with the error: asyncio
+    closes the socket without it, and who connects would learn nothing but that."""
+
+    unsent: ssl.MemoryBIO
+
+    def do_handshake(self) -> None:
+        """See the library."""
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
+        except ssl.SSLError as error:
+            setattr(error, ALERT, self.unsent.read())
+            raise
+
+
+class TellingContext(ssl.SSLContext):
+    """Makes such."""
+
+    sslobject_class = TellingObject
+
+    def wrap_bio(
+        self,
+        incoming: ssl.MemoryBIO,
+        outgoing: ssl.MemoryBIO,
+        server_side: bool = False,
+        server_hostname: str | bytes | None = None,
+        session: ssl.SSLSession | None = None,
+    ) -> ssl.SSLObject:
+        """One handshake begins."""
+        made = super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
+        assert isinstance(made, TellingObject)
+        made.unsent = outgoing
+        return made
+
+
 def server_context(
     options: TlsOptions, *, mutual: bool = False, anyone: bool = False
 ) -> ssl.SSLContext:
@@ -57,7 +96,7 @@ def server_context(
 
     Raises ConfigError that names the file which is of no use.
     """
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = TellingContext(ssl.PROTOCOL_TLS_SERVER)
     _load(context, options)
     if (options.verify or mutual) and not anyone:
         context.verify_mode = ssl.CERT_REQUIRED
@@ -66,7 +105,7 @@ def server_context(
 
 def dialing_context(options: TlsOptions) -> ssl.SSLContext:
     """For connections to other servers; a certificate need not be shown. Raises ConfigError."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = TellingContext(ssl.PROTOCOL_TLS_CLIENT)
     _load(context, options, own=bool(options.cert_file))
     if options.insecure:
         context.check_hostname = False
@@ -89,9 +128,16 @@ def files_digest(options: TlsOptions | None) -> bytes:
 
 def _load(context: ssl.SSLContext, options: TlsOptions, *, own: bool = True) -> None:
     context.minimum_version = VERSIONS[options.min_version]
+
+    def refuse() -> str:
+        """OpenSSL would ask the terminal for a password: nobody is served until somebody says it,
+        in a reload neither."""
+        remedy = "store it without a password"
+        raise ConfigError("the private key is encrypted", place=options.key_file, remedy=remedy)
+
     try:
         if own:
-            context.load_cert_chain(options.cert_file, options.key_file)
+            context.load_cert_chain(options.cert_file, options.key_file, password=refuse)
     except (OSError, ssl.SSLError) as error:
         where = f"{options.cert_file}, {options.key_file}"
         raise ConfigError(
@@ -119,7 +165,8 @@ def _reason(error: OSError) -> str:
 
 
 def choose_ciphers(context: ssl.SSLContext, names: tuple[str, ...]) -> None:
-    """Allow only these suites, in Go's names; those of TLS 1.3 are always allowed.
+    """Allow only these suites, in Go's names; those of TLS 1.3 are always allowed. Where no other
+    is named, TLS 1.2 has none to speak with.
 
     Raises ConfigError for a suite that OpenSSL does not have or that is insecure.
     """
@@ -129,6 +176,8 @@ def choose_ciphers(context: ssl.SSLContext, names: tuple[str, ...]) -> None:
         context.set_ciphers(":".join(wanted.values()))
         allowed = {str(suite["name"]) for suite in context.get_ciphers()}
         strange += [name for name, ours in wanted.items() if ours not in allowed]
+    else:
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
     if strange:
         raise ConfigError(
             f"unrecognized or insecure cipher {strange[0]}",
@@ -199,18 +248,21 @@ async def shake(
     assert connection.transport is not None
     if connection.early() != first_line:
         raise HandshakeFailed("data came before the handshake")
-    try:
-        transport = await asyncio.get_running_loop().start_tls(
-            connection.transport,
-            connection,
-            context,
-            server_side=server_side,
-            server_hostname=name,
-            ssl_handshake_timeout=options.timeout_ns / NANOSECONDS,
-        )
-    except (ssl.SSLError, OSError) as error:
-        wrong = isinstance(error, ssl.SSLCertVerificationError) and error.verify_code in WRONG_NAMES
-        raise (WrongName if wrong else HandshakeFailed)(_reason(error)) from error
+    with duplicate(connection.transport) as way:
+        try:
+            transport = await asyncio.get_running_loop().start_tls(
+                connection.transport,
+                connection,
+                context,
+                server_side=server_side,
+                server_hostname=name,
+                ssl_handshake_timeout=options.timeout_ns / NANOSECONDS,
+            )
+        except (ssl.SSLError, OSError) as error:
+            with contextlib.suppress(OSError):
+                way.send(getattr(error, ALERT, b""))
+            wrong = getattr(error, "verify_code", 0) in WRONG_NAMES
+            raise (WrongName if wrong else HandshakeFailed)(_reason(error)) from error
     if transport is None:
         raise HandshakeFailed("connection closed")
     check_pin(transport, options)
@@ -276,17 +328,26 @@ def _resolve(waiter: "asyncio.Future[None]") -> None:
         waiter.set_result(None)
 
 
+def duplicate(transport: asyncio.Transport) -> socket.socket:
+    """The socket of a transport once more, which stays open when that is closed. Raises
+    HandshakeFailed where the process may open no more files."""
+    original = transport.get_extra_info("socket")
+    try:
+        made = socket.socket(fileno=os.dup(original.fileno()))
+    except OSError as error:
+        raise HandshakeFailed(_reason(error)) from error
+    made.setblocking(False)
+    return made
+
+
 async def first_byte(connection: Connection, wait_s: float | None) -> int | None:
     """Look at the first byte without taking it; None if nothing comes in time.
 
     Works on a duplicate of the socket, so that the transport, which is paused, is not disturbed.
     Raises HandshakeFailed if the peer has gone.
     """
-    transport = connection.transport
-    assert transport is not None
-    original = transport.get_extra_info("socket")
-    with socket.socket(fileno=os.dup(original.fileno())) as peek:
-        peek.setblocking(False)
+    assert connection.transport is not None
+    with duplicate(connection.transport) as peek:
         loop = asyncio.get_running_loop()
         readable = connection.first_sign = loop.create_future()
         loop.add_reader(peek.fileno(), _resolve, readable)

@@ -1,6 +1,6 @@
 """What monitoring may know of subscriptions, as plain data (`/subsz`, `/connz?subs=1`)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.interest.kinds import Served
@@ -80,11 +80,15 @@ def of_links(subs: Iterable[Subscription]) -> tuple[SubscriptionFacts, ...]:
     return tuple(map(_facts, subs))
 
 
-def of_account(account: Account) -> Iterator[SubscriptionFacts]:
-    """Subscriptions of an account on this server, its own included, other servers' not."""
-    for sub in account.sublist:
-        if sub.target.served is not Served.ONCE:
-            yield _facts(sub)
+def of_account(
+    account: Account, wanted: Callable[[bytes], bool] | None, offset: int, limit: int
+) -> tuple[int, list[SubscriptionFacts]]:
+    """How many subscriptions of an account are on this server, its own included, other servers'
+    not; and a page of them. There may be a million, and only those of the page are told of."""
+    here = [sub for sub in account.sublist if sub.target.served is not Served.ONCE]
+    if wanted is not None:
+        here = [sub for sub in here if wanted(sub.subject)]
+    return len(here), list(map(_facts, here[offset : offset + limit]))
 
 
 def reached(account: Account, subject: bytes, queue: str) -> int:

@@ -17,7 +17,7 @@ from jsctl.api.errors import ApiError
 from jsctl.api.times import SECOND_NS, format_duration, format_time
 from jsctl.client.facts import connection_facts
 from jsctl.client.system import NatsSystem, SystemReply
-from jsctl.commands.audit.examples import at, objects, text
+from jsctl.commands.audit.examples import at, number, objects, text
 from jsctl.commands.toolkit.archives.files import LOG, METADATA, UNCLUSTERED, BadName, Writer
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.interrupts import told
@@ -25,9 +25,13 @@ from jsctl.errors import JsctlError, NotFound, UsageError
 
 if TYPE_CHECKING:
     from jsctl.client.library import NatsClient
+    from jsctl.settings import Settings
 
 CPU_PROFILE_NS_MAX = 15 * SECOND_NS
 PAGE = 1024
+SERVERS_MAX = 1 << 20
+PAGES_MAX = 1024
+"""Of one answer: a server may begin anew with each request."""
 _SERVER_KINDS = {
     "VARZ": "variables",
     "EXPVARZ": "exp_variables",
@@ -78,7 +82,7 @@ async def _gathered(call: Call, client: "NatsClient", target: Path) -> "_Gatheri
     facts = await connection_facts(client)
     archive = Writer(target)
     try:
-        run = _Gathering(call, NatsSystem(client, call.settings), archive)
+        run = _Gathering(call, client, archive)
         await run.everything()
         metadata = {
             "capture_timestamp": format_time(time.time_ns()),
@@ -108,17 +112,30 @@ def _user() -> str:
         return str(os.getuid())
 
 
+def _can_be_asked(subject: str) -> bool:
+    """Names in it are what servers say."""
+    words = subject.split(".")
+    return all(word and word.isprintable() and not set(word) & set(" *>") for word in words)
+
+
 class _Gathering:
     """One run: who is there, and what was written so far."""
 
-    def __init__(self, call: Call, system: NatsSystem, archive: Writer) -> None:
-        self.call, self.system, self.archive = call, system, archive
+    def __init__(self, call: Call, client: "NatsClient", archive: Writer) -> None:
+        self.call, self.client, self.archive = call, client, archive
+        self.system = self._asking(call.settings)
         self.servers: dict[str, SystemReply] = {}
         self.accounts: dict[str, int] = {}
         self.cpu_ns = call.duration("cpu-profile-duration")
         self.system_account = ""
         self.captured = bytearray()
         self.count = 0
+
+    def _asking(self, settings: "Settings") -> NatsSystem:
+        """What one server tells that nobody can read keeps nothing of the others."""
+        return NatsSystem(
+            self.client, settings, unreadable=lambda problem: self.tell(problem, error=True)
+        )
 
     def tell(self, line: str, *, error: bool = False) -> None:
         """A line of the log; the archive keeps all."""
@@ -145,7 +162,11 @@ class _Gathering:
     async def _find_servers(self) -> None:
         self.tell("Broadcasting PING to discover servers... (this may take a few seconds)")
         wanted = self.call.text("cluster")
-        for reply in await self.system.gather(""):
+        replies = await self.system.gather("")
+        if len(replies) < max((number(one.data, "active_servers") for one in replies), default=0):
+            # One that is slow is one to be looked at: it has all the time that there is.
+            replies = await self.system.gather("", expected=SERVERS_MAX)
+        for reply in replies:
             if not wanted or reply.server.cluster == wanted:
                 self.servers[reply.server.id] = reply
                 self.tell(f"Discovered server '{reply.server.name}' ({reply.server.id})")
@@ -183,18 +204,17 @@ class _Gathering:
         self.tell(f"Captured {self.count} endpoint responses from {known} servers")
 
     async def _pages(self, kind: str, server_id: str, name: str) -> None:
-        offset = 0
-        while True:
+        for offset in range(0, PAGES_MAX * PAGE, PAGE):
             options = self._options(kind, offset)
             replies = await self._asked(
                 f"$SYS.REQ.SERVER.{server_id}.{kind}", options, 1, f"{kind} from server {name}"
             )
             for reply in replies:
                 self._keep(reply, reply.document, {"artifact_type": _SERVER_KINDS[kind]})
-            offset += PAGE
             full = len(objects(replies[0].data, _PAGED.get(kind, ""))) >= PAGE if replies else False
             if not (options and full):
                 return
+        self.tell(f"Server {name} has more than {PAGES_MAX} pages of {kind}", error=True)
 
     def _options(self, kind: str, offset: int) -> dict[str, object]:
         if self.call.switch("details") is False:
@@ -227,10 +247,7 @@ class _Gathering:
         known = len(self.servers)
         self.tell(f"Capturing {len(_PROFILES)} profiles on {known} known servers...")
         settings = self.call.settings
-        patient = NatsSystem(
-            self.system.client,
-            replace(settings, timeout_ns=settings.timeout_ns + self.cpu_ns),
-        )
+        patient = self._asking(replace(settings, timeout_ns=settings.timeout_ns + self.cpu_ns))
         for server_id, server in self.servers.items():
             for profile, debug in _PROFILES:
                 options: dict[str, object] = {"name": profile, "debug": debug}
@@ -339,6 +356,9 @@ class _Gathering:
     ) -> list[SystemReply]:
         """The good answers; what goes wrong is logged."""
         body = dumps(dict(options)) if options else b""
+        if not _can_be_asked(subject):
+            self.tell(f"Failed to request {what}: no subject can have that name", error=True)
+            return []
         try:
             replies = await (system or self.system).gather_on(subject, body, expected=expected)
         except (JsctlError, ApiError, ValueError) as error:

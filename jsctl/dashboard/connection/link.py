@@ -32,6 +32,8 @@ PING_NS = SECOND_NS
 SILENCE_SECONDS = 0.15
 """So long after the last answer of several nobody else is waited for."""
 DETAILS_NS = 10 * SECOND_NS
+DETAILS_SILENCE_SECONDS = 1.0
+"""The same of details: a server with thousands of streams takes longer than others do."""
 NO_SYSTEM = "server metrics need the system account: add --system-context NAME"
 NO_JETSTREAM = "this account has no JetStream: streams are shown, but cannot be changed or read"
 EVENTS = (
@@ -122,7 +124,9 @@ class Dialer:
                 raise
             return None
         slow = NatsSystem(
-            client, replace(settings, timeout_ns=DETAILS_NS), silence_seconds=2 * SILENCE_SECONDS
+            client,
+            replace(settings, timeout_ns=DETAILS_NS),
+            silence_seconds=DETAILS_SILENCE_SECONDS,
         )
         await _listen(client, EVENTS, hear)
         return _System(quick, slow)

@@ -196,7 +196,8 @@ class Model:
         finally:
             self._reading = False
         self._forget({one.name for one in told} if whole else None, names)
-        self._name_the_unseen(names)
+        if whole:
+            self._name_the_unseen(names)
         self._lag.add(sum(track.lag.last for track in self.consumers.values()))
 
     def read_lists(
@@ -263,7 +264,8 @@ class Model:
         track.mentioned = self._round
 
     def _name_the_unseen(self, names: Iterable[str] | None) -> None:
-        """What is named, but described by nobody twice in a row, lives on lost servers only."""
+        """What is named, but described by nobody twice in a row, lives on lost servers only. Rounds
+        in which somebody was late do not count: all that lives there would be lost."""
         unseen = {name for name in names or () if (self.account, name) not in self.streams}
         for name in unseen & self._unseen:
             self._stream(self.account, name).leader = ""

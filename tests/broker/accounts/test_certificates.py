@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jsctl.broker.accounts.certificates import parse_dn, user_of
+from jsctl.broker.accounts import certificates
+from jsctl.broker.accounts.certificates import Holders, parse_dn
 from jsctl.broker.turn import PeerCertificate
 from tests.support.quick import examples
 
@@ -25,7 +26,7 @@ def subject(text: str) -> PeerCertificate:
 
 def found(certificate: PeerCertificate, *users: str) -> str | None:
     """Who it is of these users."""
-    return user_of(certificate, {name: name for name in users}, users)
+    return Holders(users).named_by(certificate)
 
 
 def test_other_names_come_first() -> None:
@@ -39,8 +40,8 @@ def test_other_names_come_first() -> None:
 
 def test_only_those_who_are_allowed() -> None:
     shown = subject("/O=Acme/CN=x")
-    assert user_of(shown, {"CN=x,O=Acme": 1}, ["CN=x,O=Acme"]) == 1
-    assert user_of(shown, {"CN=x,O=Acme": 1}, []) is None
+    assert found(shown, "CN=x,O=Acme") == "CN=x,O=Acme"
+    assert found(shown) is None
 
 
 @pytest.mark.parametrize(
@@ -91,6 +92,14 @@ def test_parts_are_read() -> None:
 def test_whatever_somebody_calls_himself(text: str) -> None:
     parts = parse_dn(text)
     assert parts is None or all(kind for part in parts for kind, _ in part)
+
+
+def test_names_of_users_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of clients come at the same time when a server starts, and again at a reload."""
+    users = Holders([f"CN=u{number},O=Acme" for number in range(100)])
+    monkeypatch.delattr(certificates, "parse_dn")
+    assert users.named_by(subject("/O=Acme/CN=u99")) == "CN=u99,O=Acme"
+    assert users.named_by(subject("/CN=u7/O=Acme")) == "CN=u7,O=Acme"
 
 
 def test_long_names_are_read_in_no_time() -> None:

@@ -84,6 +84,7 @@ def test_tls_flags() -> None:
         (("--foo",), "flag provided but not defined: -foo"),
         (("-p",), "flag needs an argument: -p"),
         (("-p", "abc"), 'invalid value "abc" for flag -p: parse error'),
+        (("-p", "-+5"), 'invalid value "-+5" for flag -p: parse error'),
         (("-D=maybe",), 'invalid boolean value "maybe" for -D: parse error'),
         (("---p",), "bad flag syntax: ---p"),
     ],

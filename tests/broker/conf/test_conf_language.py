@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jsctl.broker.conf.digest import digest
-from jsctl.broker.conf.parser import parse
+from jsctl.broker.conf.parser import parse, read_file
 from jsctl.broker.conf.tree import ConfigNode
 from jsctl.broker.errors import ConfigError
 from jsctl.testing import find_real_server
@@ -125,6 +125,25 @@ def test_an_error_names_place_reason_and_remedy(text: str, message: str) -> None
     assert str(caught.value) == expected
 
 
+@pytest.mark.parametrize(
+    "text", [b"a: p\xe4ss", b'a: "p\xe4ss"', b"a: 'p\xe4ss'", b"a: (\n\xe4\n)\n", b"\xe4: 1"]
+)
+def test_bytes_that_are_no_text_are_refused_where_they_mean_something(
+    text: bytes, tmp_path: Path
+) -> None:
+    """As one and the same character all of them would be the same password."""
+    path = tmp_path / "x.conf"
+    path.write_bytes(b"# M\xfcller\n" + text)
+    with pytest.raises(ConfigError) as caught:
+        parse(read_file(str(path)), "x.conf", {})
+    column = 4 if text.startswith(b"a") else 1
+    assert str(caught.value) == (
+        f"x.conf:2:{column}: Parse error: these bytes are no text in UTF-8 (correct them)"
+    )
+    path.write_bytes(b"# M\xfcller\nb: 2 // \xe4")
+    assert plain(parse(read_file(str(path)), "x.conf", {})) == {"b": 2}
+
+
 def test_a_cycle_of_variables_is_an_error() -> None:
     with pytest.raises(ConfigError, match="refers to itself"):
         read("a: $A", A="$B", B="$A")
@@ -143,6 +162,13 @@ def test_includes_are_relative_to_the_including_file(tmp_path: Path) -> None:
 def test_files_that_include_each_other_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.conf").write_text("include a.conf")
     with pytest.raises(ConfigError, match="more than 16 files include each other"):
+        parse("include a.conf", str(tmp_path / "main.conf"), {})
+
+
+def test_files_that_include_each_other_deep_inside_are_an_error(tmp_path: Path) -> None:
+    """The levels of all of them count: the interpreter has room for so many only."""
+    (tmp_path / "a.conf").write_text("a { " * 20 + "\ninclude a.conf\n" + " }" * 20)
+    with pytest.raises(ConfigError, match="more than 64 levels"):
         parse("include a.conf", str(tmp_path / "main.conf"), {})
 
 

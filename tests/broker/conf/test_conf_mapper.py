@@ -203,6 +203,12 @@ def test_all_errors_are_told_in_order() -> None:
         "tls { key_file: k }",
         "raft { election_min: '100ms' }",
         "store_dir: a\njetstream { store_dir: b }",
+        "accounts { A { msg_trace: 'a.*' } }",
+        *(f'{name}: "a\\x00b"' for name in ("log_file", "pid_file", "ports_file_dir", "store_dir")),
+        'tls { cert_file: a, key_file: b, ca_file: "a\\x00" }',
+        'tls { cert_file: "a\\x00", key_file: b }',
+        'jetstream { store_dir: "a\\x00" }',
+        "accounts { A { msg_trace { dest: 'a.>' } } }",
     ],
 )
 def test_what_is_refused(text: str) -> None:
@@ -212,6 +218,16 @@ def test_what_is_refused(text: str) -> None:
 
 def test_variables_are_no_unknown_fields() -> None:
     assert options("PORT: 4333\nport: $PORT").listen.port == 4333
+
+
+def test_what_accounts_share_is_no_account() -> None:
+    shared = "RULES { publish: { allow: a } }"
+    found = options(
+        f"accounts {{ {shared}, A {{ users [ {{ user: u, permissions: $RULES }} ] }} }}"
+    )
+    assert [account.name for account in found.accounts] == ["A"]
+    rules = found.accounts[0].users[0].permissions
+    assert rules is not None and rules.publish == SubjectPermission(("a",))
 
 
 @settings(max_examples=examples(200), deadline=None)

@@ -145,6 +145,25 @@ async def test_files_of_no_use_leave_everything_as_it_was(
         assert await client.ask("PING") == "PONG"
 
 
+async def test_files_that_are_gone_since_are_not_missed(path: Path, tmp_path: Path) -> None:
+    """Who renews a certificate does so before a reload; hubs are dialed in between, too."""
+    names = ("ca.pem", "cert.pem", "key.pem")
+    for name in names:
+        (tmp_path / name).write_bytes((path / name).read_bytes())
+    authority, certificate, key = (str(tmp_path / name) for name in names)
+    tls = TlsOptions(cert_file=certificate, key_file=key, ca_file=authority)
+    hub = LeafRemote((LeafUrl("localhost", 1),), tls=replace(tls, timeout_ns=1))
+    leafnodes = LeafNodeOptions(remotes=(hub,))
+    options = Options(listen=LOCAL, tls=tls, allow_non_tls=True, leafnodes=leafnodes)
+    async with running(options) as server:
+        client = await server.client()
+        await client.line()
+        for name in names:
+            (tmp_path / name).unlink()
+        assert await client.ask(f"HUB {server.port()}") == "DIALED True"
+        await client.close()
+
+
 def test_what_the_log_says_of_files(tls: TlsOptions, path: Path, tmp_path: Path) -> None:
     cluster = ClusterOptions(tls=tls)
     options = Options(tls=tls, cluster=cluster, monitoring=MonitorOptions(https_port=1))

@@ -45,6 +45,24 @@ async def test_which_address_is_dialed(
         await client.close()
 
 
+async def test_localhost_is_one_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who listens at the one address of it would go on trying the other one for ever."""
+
+    def localhost(*_: object, **__: object) -> list[tuple[Any, ...]]:
+        kind = (socket.SOCK_STREAM, socket.IPPROTO_TCP, "")
+        both = ((socket.AF_INET6, "::1"), (socket.AF_INET, HERE))
+        return [(family, *kind, (host, 0)) for family, host in both]
+
+    async with running(Options(listen=LOCAL)) as server:
+        client = await server.client()
+        await client.line()
+        monkeypatch.setattr(socket, "getaddrinfo", localhost)
+        assert await client.ask(f"DIAL 1 {HERE}") == "NOT DIALED"
+        reasons = [reason for one in server.node.seen for _, reason in one.dial_failed]
+        assert reasons == [ONLY_OWN]
+        await client.close()
+
+
 @contextmanager
 def silent(port: int) -> Iterator[None]:
     """Nobody answers at a port elsewhere: who waits there already is all that there is room for."""

@@ -299,6 +299,12 @@ async def test_a_lame_duck_accepts_nobody() -> None:
         await client.close()
 
 
+@pytest.mark.parametrize("host", ["a" * 80 + "é", "é..b", "..é", "a\0b"])
+def test_a_host_that_is_none_is_told_as_such(host: str) -> None:
+    with pytest.raises(ConfigError, match="Error listening on port: "):
+        Listener(host, 0, 1)
+
+
 async def test_a_taken_port_is_named() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

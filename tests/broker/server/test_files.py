@@ -35,3 +35,20 @@ def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
     files = RunFiles(str(tmp_path / "no/pid"), "")
     with pytest.raises(ConfigError, match="could not write pid file: No such file"):
         files.write_pid()
+
+
+def test_what_cannot_be_removed_stays(tmp_path: Path) -> None:
+    """Who ends has more to do; who is reloaded has taken all else already."""
+    for change in (False, True):
+        place = tmp_path / "run"
+        place.mkdir()
+        files = RunFiles(str(place / "pid"), str(place))
+        files.write_pid()
+        files.write_ports(Addresses())
+        place.rename(tmp_path / f"moved{change}")
+        place.write_text("no directory")
+        if change:
+            files.change("", str(tmp_path), Addresses())
+            assert (tmp_path / f"nats-server_{os.getpid()}.ports").exists()
+        files.remove()
+        place.unlink()

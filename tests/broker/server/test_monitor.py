@@ -77,6 +77,15 @@ async def test_what_cannot_be_served(request_text: bytes, status: bytes) -> None
         assert answer.startswith(b"HTTP/1.1 " + status + b"\r\n")
 
 
+@pytest.mark.parametrize("path", [b"//healthz", b"///healthz"])
+async def test_slashes_too_many_are_one(path: bytes) -> None:
+    """A probe of `//healthz` is not to be shown the first page, which is there in any case."""
+    async with running(options()) as server:
+        answer = await exchange(server.port("monitor"), b"GET %s?a=//b HTTP/1.0\r\n\r\n" % path)
+        body = json.loads(answer.partition(b"\r\n\r\n")[2])
+        assert body == {"path": "/healthz", "params": {"a": "//b"}}
+
+
 async def test_head_and_callback() -> None:
     async with running(options()) as server:
         port = server.port("monitor")

@@ -14,6 +14,7 @@ from jsctl.broker.server.tls import public_key, server_context
 from jsctl.broker.tls_options import HandshakeFirst, TlsOptions
 from tests.broker.server.harness import LOCAL, LineClient, Running, looking, running
 from tests.support.certificates import make_certificates, openssl
+from tests.support.waiting import eventually
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +79,30 @@ async def test_clients_are_verified(certificates: Path) -> None:
             assert await stranger.ask("PING") == "PONG"
 
 
+@pytest.mark.parametrize(
+    ("version", "first", "told"),
+    [
+        (ssl.TLSVersion.TLSv1_3, HandshakeFirst.NEVER, "CERTIFICATE_REQUIRED"),
+        (ssl.TLSVersion.TLSv1_3, HandshakeFirst.ALWAYS, "CERTIFICATE_REQUIRED"),
+        (ssl.TLSVersion.TLSv1_2, HandshakeFirst.NEVER, "HANDSHAKE_FAILURE"),
+    ],
+)
+async def test_who_is_refused_is_told_why(
+    certificates: Path, version: ssl.TLSVersion, first: HandshakeFirst, told: str
+) -> None:
+    """As by nats-server: a connection that only ends may have any reason."""
+    tls = replace(block(certificates), verify=True, handshake_first=first)
+    async with running(Options(listen=LOCAL, tls=tls)) as server:
+        context = client_context(certificates)
+        context.maximum_version = version
+        with pytest.raises(ssl.SSLError, match=told):
+            if first is HandshakeFirst.ALWAYS:
+                client = await server.client(context=context)
+            else:
+                client = await upgraded(server, context)
+            await client.ask("PING")
+
+
 @pytest.mark.parametrize("first", [HandshakeFirst.ALWAYS, HandshakeFirst.AUTO])
 async def test_the_handshake_may_come_first(certificates: Path, first: HandshakeFirst) -> None:
     tls = replace(block(certificates), handshake_first=first)
@@ -124,6 +149,44 @@ async def test_keys_may_be_pinned(certificates: Path) -> None:
             client = await upgraded(server, client_context(certificates, own=True))
             assert await client.ask("PING") == "PONG"
     assert "certificate not pinned" in server.output.getvalue()
+
+
+async def in_one_flight(server: Running, context: ssl.SSLContext, said: bytes) -> LineClient:
+    """A client that says something together with the end of its handshake, as TLS 1.3 lets it."""
+    client = await server.client()
+    await client.line()
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+    while True:
+        try:
+            tls.do_handshake()
+            break
+        except ssl.SSLWantReadError:
+            client.writer.write(outgoing.read())
+            incoming.write(await client.reader.read(1 << 16))
+    tls.write(said)
+    client.writer.write(outgoing.read())
+    return client
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+async def test_who_is_not_pinned_is_not_heard(certificates: Path, pinned: bool) -> None:
+    """What comes with the end of a handshake is there before its certificate was looked at."""
+    der = ssl.PEM_cert_to_DER_cert((certificates / "cert.pem").read_text())
+    pin = hashlib.sha256(public_key(der)).hexdigest() if pinned else "0" * 64
+    tls = replace(block(certificates), verify=True, map_users=True, pinned_certs=(pin,))
+    async with running(Options(listen=LOCAL, tls=tls)) as server:
+        context = client_context(certificates, own=True)
+        client = await in_one_flight(server, context, b"QUIT\r\n")
+
+        async def over() -> bool:
+            return any(one.chunks or one.closed for one in server.node.seen)
+
+        await eventually(over, "the end")
+        await client.close()
+        shown = [bool(one.secured) for one in server.node.seen if one.secured or one.chunks]
+        said = [said for one in server.node.seen for _, said in one.chunks]
+    assert (shown, said) == (([True], [b"QUIT\r\n"]) if pinned else ([], []))
 
 
 async def test_the_public_key_is_what_openssl_finds(certificates: Path) -> None:
@@ -198,6 +261,15 @@ def test_files_of_no_use_are_named(tmp_path: Path) -> None:
         server_context(missing)
 
 
+def test_nobody_is_asked_for_the_password_of_a_key(certificates: Path, tmp_path: Path) -> None:
+    """OpenSSL would ask the terminal, and the server would stand still until that answers."""
+    words = ("-in", str(certificates / "key.pem"), "-aes256", "-passout", "pass:secret")
+    openssl("ec", *words, "-out", "locked.pem", cwd=tmp_path)
+    locked = replace(block(certificates), key_file=str(tmp_path / "locked.pem"))
+    with pytest.raises(ConfigError, match=r"locked.pem: the private key is encrypted \(store it"):
+        server_context(locked)
+
+
 def test_cipher_suites_go_by_their_go_names(certificates: Path) -> None:
     good = ("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_AES_128_GCM_SHA256")
     context = server_context(replace(block(certificates), ciphers=good))
@@ -207,6 +279,19 @@ def test_cipher_suites_go_by_their_go_names(certificates: Path) -> None:
     for bad in ("BAD", "TLS_RSA_WITH_AES_128_CBC_SHA", "TLS_ECDHE_RSA_WITH_NOTHING"):
         with pytest.raises(ConfigError, match="cipher"):
             server_context(replace(block(certificates), ciphers=(good[0], bad)))
+
+
+async def test_suites_of_one_version_leave_the_other_none(certificates: Path) -> None:
+    """As with nats-server: TLS 1.2 would have all of OpenSSL's, which nobody has allowed."""
+    tls = replace(block(certificates), ciphers=("TLS_AES_256_GCM_SHA384",))
+    async with running(Options(listen=LOCAL, tls=tls)) as server:
+        older = client_context(certificates)
+        older.maximum_version = ssl.TLSVersion.TLSv1_2
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            await upgraded(server, older)
+        client = await upgraded(server, client_context(certificates))
+        assert await client.ask("PING") == "PONG"
+        await client.close()
 
 
 @pytest.mark.parametrize(("name", "other"), [("CURVEP384", "prime256v1"), ("X25519", "secp384r1")])

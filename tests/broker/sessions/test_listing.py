@@ -20,7 +20,11 @@ def test_who_has_subscribed_what() -> None:
     assert (first.subject, first.sid, first.delivered, first.maximum) == ("a", "1", 1, 5)
     assert (second.queue, second.client_id) == ("grp", session.client_id)
     assert [one.weight for one in listing.of_link(link)] == [3]
-    assert {one.subject for one in listing.of_account(account)} == {"a", "q", "s.>"}
+    count, page = listing.of_account(account, None, 0, 9)
+    assert (count, {one.subject for one in page}) == (3, {"a", "q", "s.>"})
+    count, page = listing.of_account(account, b"a".__eq__, 0, 9)
+    assert (count, [one.subject for one in page]) == (1, ["a"])
+    assert listing.of_account(account, None, 3, 9) == (3, [])
     facts = listing.sublists(server.accounts)
     assert (facts.subscriptions, facts.inserts, facts.removes) == (4, 4, 0)
     assert 0 <= facts.hit_rate <= 1 and listing.sublists([]).hit_rate == 0

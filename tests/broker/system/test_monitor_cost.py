@@ -9,6 +9,7 @@ import pytest
 
 from jsctl.broker.jsapi.usage import Usage
 from jsctl.broker.options import AccountJetStream, AccountOptions
+from jsctl.broker.sessions import listing
 from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.system.monitoring import connection_facts
@@ -106,6 +107,30 @@ def test_subscriptions_of_clients(play: NodePlay, monkeypatch: Patch) -> None:
     shown = [one["subscriptions_list"] for one in page["connections"]]
     assert shown == [[f"s.{number}"] for number in range(MANY)]
     assert len(looked) < 4 * MANY
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "rows"),
+    [
+        ("/subsz", {"subs": "1", "limit": "2"}, 2),
+        ("/subsz", {"subs": "1", "limit": "2", "test": "s.7"}, 1),
+        ("/connz", {"acc": "A", "filter_subject": "s.7"}, 0),
+        ("/connz", {"state": "any", "limit": "1"}, 0),
+        ("/connz", {"state": "closed", "limit": "1", "subs": "1"}, 1),
+    ],
+)
+def test_a_page_of_many(
+    play: NodePlay, monkeypatch: Patch, path: str, asked: dict[str, str], rows: int
+) -> None:
+    """A server may have a million subscriptions, and remembers ten thousand closed clients."""
+    for number in range(MANY):
+        play.connect("a").subscribe(f"s.{number}")
+    for client in list(play.clients.values())[MANY // 2 :]:
+        play.hang_up(client)
+    calls = counting(monkeypatch, listing, "_facts")
+    status, page = play.get(path, **asked)
+    assert (status, len(calls)) == (200, rows)
+    assert page["total"] >= 1
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -117,7 +118,13 @@ def test_the_page_can_be_encrypted(config: Path, tmp_path: Path) -> None:
     trusting = ssl.create_default_context(cafile=made / "ca.pem")
     with exporting(OWN, tmp_path / "log", "--config", str(config), *words) as address:
         assert address.startswith("https://")
+        where = urlsplit(address)
+        with socket.create_connection((str(where.hostname), where.port or 0), 30) as plain:
+            plain.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+            while plain.recv(4096):
+                pass
         assert "jetstream_status_code" in page_of(address, trusting)
+    assert "Traceback" not in (tmp_path / "log").read_text()
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Connections, routes, accounts and subscriptions as facts for monitoring."""
 
 from collections.abc import Iterable
+from functools import partial
 
 from jsctl.api.monitoring.connz import SubDetail, SublistStats
 from jsctl.api.server import DataStats, MsgBytes
@@ -17,7 +18,6 @@ from jsctl.broker.system.monitoring.view import AccountFacts, ConnFacts, RouteFa
 def conn_facts(session: ClientSession, *, closed: bool = False) -> ConnFacts:
     """A client connection, open or closed."""
     greeting, remote = session.greeting, session.remote
-    kept = tuple(client_subscriptions(session)) if closed else ()
     return ConnFacts(
         cid=session.client_id,
         host=remote.remote_host,
@@ -32,14 +32,14 @@ def conn_facts(session: ClientSession, *, closed: bool = False) -> ConnFacts:
         out_msgs=session.out_messages,
         in_bytes=session.in_bytes,
         out_bytes=session.payload_bytes_out,
-        subscriptions=len(kept) if closed else len(session.subscriptions),
+        subscriptions=len(session.kept if closed else session.subscriptions),
         name=greeting.name,
         lang=greeting.lang,
         version=greeting.version,
         user=session.user,
         account=session.account.name,
         issuer_key=session.facts().issuer,
-        kept_subscriptions=kept,
+        kept_subscriptions=partial(client_subscriptions, session) if closed else tuple,
     )
 
 

@@ -100,12 +100,7 @@ def _filtered(view: ServerView, conns: list[ConnFacts], options: ConnzOptions) -
         conns = [conn for conn in conns if conn.user == options.user]
     if options.filter_subject not in ("", ">"):
         meets = overlapping(options.filter_subject.encode())
-        conns = [
-            conn
-            for conn in conns
-            if conn.stop_ns
-            or any(meets(s.subject.encode()) for s in view.subscriptions_of(conn.cid))
-        ]
+        conns = [conn for conn in conns if conn.stop_ns or view.listens(conn.cid, meets)]
     return conns
 
 
@@ -114,7 +109,7 @@ def conn_info(view: ServerView, conn: ConnFacts, options: ConnzOptions) -> ConnI
     subjects: tuple[str, ...] = ()
     details: tuple[SubDetail, ...] = ()
     if options.subscriptions or options.subscriptions_detail:
-        subs = conn.kept_subscriptions or view.subscriptions_of(conn.cid)
+        subs = conn.kept_subscriptions() or view.subscriptions_of(conn.cid)
         if options.subscriptions_detail:
             details = tuple(subs)
         else:
@@ -208,22 +203,22 @@ def subsz(view: ServerView, options: SubszOptions) -> Subsz:
     limit = options.limit if options.limit > 0 else CONNECTIONS_LISTED
     offset = max(options.offset, 0)
     subs: list[SubDetail] = []
+    total = 0
     if options.subscriptions:
-        meets = overlapping(options.test.encode())
+        meets = overlapping(options.test.encode()) if options.test else None
         for name in names:
-            subs.extend(
-                sub
-                for sub in view.account_subscriptions(name)
-                if not options.test or meets(sub.subject.encode())
-            )
+            window = max(offset - total, 0), limit - len(subs)
+            count, found = view.account_subscriptions(name, meets, *window)
+            total += count
+            subs += found
     return Subsz(
         server_id=view.settings.server_id,
         now=format_time(view.now_ns),
         stats=_summed([view.sublist_stats(name) for name in names]),
-        total=len(subs),
+        total=total,
         offset=offset,
         limit=limit,
-        subscriptions_list=tuple(page(subs, offset, limit)),
+        subscriptions_list=tuple(subs),
     )
 
 

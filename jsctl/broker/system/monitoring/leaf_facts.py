@@ -16,7 +16,6 @@ TLS_TIMEOUT_NS = 2 * SECOND_NS
 
 def conn_facts(leaf: LeafFacts) -> ConnFacts:
     """A connection among those of clients."""
-    kept = tuple(sub_detail(sub, of_client=True) for sub in leaf.subscriptions)
     return ConnFacts(
         cid=leaf.leaf_id,
         host=leaf.host,
@@ -39,7 +38,7 @@ def conn_facts(leaf: LeafFacts) -> ConnFacts:
         version="" if leaf.solicited else leaf.version,
         user=leaf.user,
         account=leaf.account,
-        kept_subscriptions=kept,
+        kept_subscriptions=lambda: [sub_detail(sub, of_client=True) for sub in leaf.subscriptions],
     )
 
 

@@ -25,6 +25,7 @@ from jsctl.broker.system.monitoring.view import (
     GateFacts,
     HealthFacts,
     JetStreamFacts,
+    Meets,
     PerKind,
     RouteFacts,
     Settings,
@@ -185,11 +186,21 @@ class MonitorView:
             conn = cid - ROUTE_IDS_FROM
             links = [link for link in self._server.router.routes if link.conn == conn]
             return [facts.sub_detail(sub) for link in links for sub in listing.of_link(link)]
+        found = self._known(cid)
+        return () if found is None else facts.client_subscriptions(found)
+
+    def listens(self, cid: int, wanted: Meets) -> bool:
+        """Whether an open client or leaf node has such a subscription."""
+        found = self._known(cid)
+        return found is not None and any(
+            wanted(sub.subject) for sub in found.subscriptions.values()
+        )
+
+    def _known(self, cid: int) -> ClientSession | LeafLink | None:
         if self._by_id is None:
             self._by_id = {one.client_id: one for one in self._server.sessions}
             self._by_id.update((one.leaf_id, one) for one in self._leaf_links())
-        found = self._by_id.get(cid)
-        return () if found is None else facts.client_subscriptions(found)
+        return self._by_id.get(cid)
 
     def routes(self) -> Sequence[RouteFacts]:
         """Registered route connections."""
@@ -243,10 +254,16 @@ class MonitorView:
         found = self._server.accounts.get(name)
         return AccountOptions() if found is None else found.options
 
-    def account_subscriptions(self, account: str) -> Sequence[SubDetail]:
-        """Local subscriptions of an account, internal ones included."""
+    def account_subscriptions(
+        self, account: str, wanted: Meets | None, offset: int, limit: int
+    ) -> tuple[int, Sequence[SubDetail]]:
+        """How many local subscriptions an account has, internal ones included, with the details of
+        a page of them; all, or those that are `wanted`."""
         found = self._server.accounts.get(account)
-        return [] if found is None else [facts.sub_detail(sub) for sub in listing.of_account(found)]
+        if found is None:
+            return 0, []
+        count, shown = listing.of_account(found, wanted, offset, limit)
+        return count, list(map(facts.sub_detail, shown))
 
     def reached(self, account: str, subject: str, queue: str) -> int:
         """How many of these a subject reaches, in a queue group if one is named."""

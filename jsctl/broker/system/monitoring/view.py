@@ -4,7 +4,7 @@ Numbers are totals since the start; times are ns since the epoch, 0 for never; m
 are what the edge read from the operating system last.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from enum import Enum
 from typing import Protocol
@@ -29,6 +29,9 @@ from jsctl.api.server import DataStats
 from jsctl.api.stream import StreamInfo
 from jsctl.broker.options import AccountOptions
 from jsctl.dataclass import dataclass
+
+Meets = Callable[[bytes], bool]
+"""Whether the subject of a subscription is one of those that are asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +169,9 @@ class ConnFacts:
     jwt: str = ""
     issuer_key: str = ""
     tags: tuple[str, ...] = ()
-    kept_subscriptions: tuple[SubDetail, ...] = ()
-    """Closed connections only: what they had subscribed."""
+    kept_subscriptions: Callable[[], Sequence[SubDetail]] = tuple
+    """Closed connections only: what they had subscribed. Ten thousand of them may be kept, and a
+    page shows few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +340,9 @@ class ServerView(Protocol):
     def subscriptions_of(self, cid: int) -> Sequence[SubDetail]:
         """Subscriptions of an open connection, a leaf node's too, or route."""
 
+    def listens(self, cid: int, wanted: Meets) -> bool:
+        """Whether an open client or leaf node has such a subscription."""
+
     def routes(self) -> Sequence[RouteFacts]:
         """Registered route connections."""
 
@@ -354,8 +361,11 @@ class ServerView(Protocol):
     def account_options(self, name: str) -> AccountOptions:
         """How an account is configured; nothing of one that is not known."""
 
-    def account_subscriptions(self, account: str) -> Sequence[SubDetail]:
-        """Local subscriptions of an account, internal ones included."""
+    def account_subscriptions(
+        self, account: str, wanted: Meets | None, offset: int, limit: int
+    ) -> tuple[int, Sequence[SubDetail]]:
+        """How many local subscriptions an account has, internal ones included, with the details of
+        a page of them; all, or those that are `wanted`."""
 
     def reached(self, account: str, subject: str, queue: str) -> int:
         """How many of these a subject reaches, in a queue group if one is named."""

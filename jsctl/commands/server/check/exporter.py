@@ -6,6 +6,7 @@ of those that reuse one.
 
 import asyncio
 import ssl
+import sys
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from contextlib import suppress
@@ -174,14 +175,19 @@ def _listening(call: Call, page: "Page") -> ThreadingHTTPServer:
     if bool(certificate) != bool(key):
         raise UsageError("--https-certificate and --https-key are given together")
     try:
-        server = ThreadingHTTPServer(("", int(port)), _handler_of(page))
+        server = _Server(("", int(port)), _handler_of(page))
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise JsctlError(f"cannot listen on port {port}: {reason.lower()}") from None
     if certificate:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+
+        def refuse() -> str:
+            """Nobody may be there whom OpenSSL could ask at the terminal."""
+            raise ValueError("the private key is encrypted")
+
         try:
-            context.load_cert_chain(certificate, key)
+            context.load_cert_chain(certificate, key, password=refuse)
         except (OSError, ValueError) as error:
             server.server_close()
             raise UsageError(f"{certificate} and {key} cannot be used: {error}") from None
@@ -189,6 +195,13 @@ def _listening(call: Call, page: "Page") -> ThreadingHTTPServer:
             server.socket, server_side=True, do_handshake_on_connect=False
         )
     return server
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Who breaks off, or speaks something else than TLS, is nothing to tell of."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]  # any
 
 
 def _handler_of(page: Page) -> type[BaseHTTPRequestHandler]:

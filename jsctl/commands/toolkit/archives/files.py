@@ -26,6 +26,8 @@ LOG = "audit_gather_log"
 UNCLUSTERED = "unclustered"
 DOCUMENT_BYTES_MAX = 256 * 1024 * 1024
 """One answer of a server is at most 64 MiB; an archive that says more is not ours."""
+NAME_LETTERS_MAX = 1024
+"""In a name: a path in an archive has 65,535 bytes at most."""
 _DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError)
 """RuntimeError is of what is encrypted, or packed in a way that is not known here."""
 
@@ -39,6 +41,8 @@ def path_of(tags: Mapping[str, str], page: int, extension: str = "json") -> str:
     for label, value in tags.items():
         if value in ("", ".", "..") or set(value) & set("/\\\0"):
             raise BadName(f'tag "{label}" value "{value}" is not a valid path component')
+        if len(value) > NAME_LETTERS_MAX:
+            raise BadName(f'tag "{label}" has more than {NAME_LETTERS_MAX} letters')
     if special := tags.get("special"):
         return f"{ROOT}/misc/{special}.{extension}"
     cluster, server, kind = tags["cluster"], tags["server"], tags["artifact_type"]

@@ -37,6 +37,7 @@ from jsctl.broker.system.monitoring.view import (
     HealthFacts,
     JetStreamFacts,
     JsAccountFacts,
+    Meets,
     RouteFacts,
     Settings,
     StreamFacts,
@@ -195,8 +196,15 @@ class FakeView:
     def account_options(self, name: str) -> AccountOptions:
         return AccountOptions(name=name)
 
-    def account_subscriptions(self, account: str) -> Sequence[SubDetail]:
-        return [sub for sub in self.subs if sub.account == account]
+    def listens(self, cid: int, wanted: Meets) -> bool:
+        return any(wanted(sub.subject.encode()) for sub in self.subscriptions_of(cid))
+
+    def account_subscriptions(
+        self, account: str, wanted: Meets | None, offset: int, limit: int
+    ) -> tuple[int, Sequence[SubDetail]]:
+        found = [sub for sub in self.subs if sub.account == account]
+        found = [sub for sub in found if wanted is None or wanted(sub.subject.encode())]
+        return len(found), found[offset : offset + limit]
 
     def reached(self, account: str, subject: str, queue: str) -> int:
         wild = has_wildcard(subject.encode())
@@ -204,7 +212,7 @@ class FakeView:
             subset(sub.subject.encode(), subject.encode())
             if wild
             else matches(subject.encode(), sub.subject.encode())
-            for sub in self.account_subscriptions(account)
+            for sub in self.account_subscriptions(account, None, 0, len(self.subs))[1]
             if queue in ("", sub.qgroup)
         )
 
