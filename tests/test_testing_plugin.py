@@ -151,6 +151,12 @@ def test_a_cluster_of_real_servers_keeps_its_ports(jsctl_cluster: ClusterFactory
     cluster.stop()
 
 
+@pytest.mark.parametrize("size", [1, 0, -1])
+def test_a_cluster_of_one_is_refused(size: int) -> None:
+    with pytest.raises(ValueError, match="one alone is a Broker"):
+        Cluster(size)
+
+
 def test_a_cluster_that_cannot_start_leaves_nothing() -> None:
     cluster = Cluster(2)
     cluster["n2"].config = "jetstream {"

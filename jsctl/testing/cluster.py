@@ -42,8 +42,13 @@ class Cluster:
     ) -> None:
         """`config` goes into every broker's configuration file. Names are n1, n2, ...
 
-        One that has `accounts` takes the place of the system account's.
+        One that has `accounts` takes the place of the system account's. Raises ValueError for less
+        than two brokers, which would wait for others for ever.
         """
+        if size < 2:
+            raise ValueError(
+                f"a cluster has two brokers at least, not {size}: one alone is a Broker"
+            )
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         if directory is None:
             self._temporary = temporary_directory()
