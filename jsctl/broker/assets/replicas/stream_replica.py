@@ -258,7 +258,8 @@ class StreamReplica:
         if leading is None:
             self.sink.take()
             return
-        leading.admission.begin_turn()
+        if leading.admission.in_flight.rest:
+            leading.admission.search_on()
         if not leading.admit():
             return
         if self.assigned.config_refused:

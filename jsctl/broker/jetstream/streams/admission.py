@@ -70,8 +70,8 @@ IN_FLIGHT_MESSAGES_MAX = 100_000
 IN_FLIGHT_BYTES_MAX = 128 << 20
 """Beyond these publishes are refused with `too many requests`."""
 SEARCHED_MAX = 100_000
-"""So many subjects are held against patterns of what publishes expect, in a turn and a message
-more."""
+"""So many subjects are held against patterns of what publishes expect, and one message's more, at
+most in a turn; the rest waits for the next one."""
 
 
 def _everybody(subject: bytes) -> bool:
@@ -175,8 +175,8 @@ class StreamLeader:
 
     # Publishes.
 
-    def begin_turn(self) -> None:
-        """Another turn may search through as much as the last one."""
+    def search_on(self) -> None:
+        """Another turn may search through as much as those did that left a rest."""
         self._checks.searched = 0
 
     def admit(self, batch: list[Publish], now_ns: int) -> Admitted:
