@@ -49,6 +49,8 @@ class Portions:
     def begin(self, units: int) -> list[Sink]:
         """A turn with so many units begins: the sinks that go on, with what is left in them."""
         self._left = units
+        if not self._waiting and not self._passed_over:
+            return []
         going = [*self._passed_over, *self._waiting]
         self._passed_over.clear()
         self._waiting.clear()

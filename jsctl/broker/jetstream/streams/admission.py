@@ -374,7 +374,8 @@ class StreamLeader:
 
     def _overload(self) -> ApiError | None:
         waiting = self.in_flight
-        if waiting.waiting > IN_FLIGHT_MESSAGES_MAX or waiting.bytes > IN_FLIGHT_BYTES_MAX:
+        messages = waiting.messages + len(waiting.rest)
+        if messages > IN_FLIGHT_MESSAGES_MAX or waiting.bytes > IN_FLIGHT_BYTES_MAX:
             return api_error("JSStreamTooManyRequests")
         return None
 

@@ -78,19 +78,18 @@ class InFlight:
         """Captured, and to be looked at in the next turn: this one has searched enough."""
 
     @property
-    def waiting(self) -> int:
-        """Messages that are stored some time."""
-        return self.messages + len(self.rest)
-
-    @property
     def crowded(self) -> bool:
         """Whether publishers should wait."""
-        return self.bytes > CROWDED_BYTES or self.waiting > CROWDED_MESSAGES
+        messages = self.messages + len(self.rest)
+        return self.bytes > CROWDED_BYTES or messages > CROWDED_MESSAGES
 
     @property
     def has_room(self) -> bool:
         """Whether those that wait may go on."""
-        return self.bytes <= CROWDED_BYTES // 2 and self.waiting <= CROWDED_MESSAGES // 2
+        return (
+            self.bytes <= CROWDED_BYTES // 2
+            and len(self.rest) <= CROWDED_MESSAGES // 2 - self.messages
+        )
 
     def add(self, batch: Batch) -> None:
         """A batch was encoded and is about to be proposed."""
