@@ -7,6 +7,7 @@ from jsctl.api.errors import ApiError
 from jsctl.api.times import SECOND_NS
 from jsctl.api.words import AckPolicy
 from jsctl.client.manager import Manager
+from jsctl.client.reading import passing_consumer
 from jsctl.client.worded import worded
 from jsctl.commands.bench.assets import CONSUMER_NOT_FOUND, OWN_CONSUMER
 from jsctl.commands.bench.job import Job
@@ -58,7 +59,7 @@ async def _ordered(manager: Manager, stream: str, job: Job, made: list[str]) -> 
         num_replicas=1,
         mem_storage=True,
     )
-    info = await manager.create_consumer(stream, config, action="")
+    info = await passing_consumer(manager, stream, config, action="")
     made.append(info.name)
     return replace(job, subject=target, subjects=None)
 
