@@ -135,15 +135,17 @@ async def prepare_consumer(call: Call, manager: Manager, *, ordered: bool) -> st
             inactive_threshold=INACTIVE_NS,
         )
     else:
+        what = f"getting durable consumer '{name}'"
+        check_name(name, "consumer", about=what)
         try:
             return (await manager.consumer_info(stream, name)).name
         except ApiError as error:
-            raise worded(error, f"getting durable consumer '{name}'") from None
-    what = "ephemeral ordered consumer" if ordered else f"durable consumer '{name}'"
+            raise worded(error, what) from None
+    kind = "ephemeral ordered consumer" if ordered else f"durable consumer '{name}'"
     try:
         return (await _made(manager, stream, config)).name
     except ApiError as error:
-        raise worded(error, f"creating the {what}") from None
+        raise worded(error, f"creating the {kind}") from None
 
 
 async def _made(manager: Manager, stream: str, config: ConsumerConfig) -> ConsumerInfo:

@@ -93,7 +93,7 @@ _UNLIMITED = StreamConfig(
 
 async def add(call: Call) -> None:
     """Create a stream."""
-    alone = call.flag("validate") or call.given("output")
+    alone = call.flag("validate") or bool(call.text("output"))
     async with call.manager(NOT_CREATED) as manager:
         if call.given("config"):
             config = _from_file(call)
@@ -109,7 +109,7 @@ async def add(call: Call) -> None:
                 "io.nats.jetstream.api.v1.stream_configuration"
             )
             return
-        if call.given("output"):
+        if call.text("output"):
             _save(call.text("output"), config)
             return
         with told_as(NOT_CREATED):

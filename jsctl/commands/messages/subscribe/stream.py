@@ -17,7 +17,7 @@ from jsctl.commands.messages.subscribe.direct import show_directly
 from jsctl.commands.messages.subscribe.pulling import NOT_AVAILABLE, pull
 from jsctl.commands.messages.subscribe.record import recording
 from jsctl.commands.messages.subscribe.show import Arrived, Shown, announce, show_all, stored_of
-from jsctl.commands.toolkit.assets.picking import check_name
+from jsctl.commands.toolkit.assets.picking import check_name, check_stream
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Conflict, JsctlError, NotFound, Unreachable, UsageError
 from jsctl.render.humanize import duration
@@ -85,7 +85,7 @@ async def _recorded(call: Call, manager: Manager, info: StreamInfo, subject: str
 
 async def _stream(call: Call, manager: Manager, subject: str) -> str:
     if call.text("stream"):
-        return (await manager.stream_info(call.text("stream"))).config.name
+        return (await manager.stream_info(check_stream(call.text("stream")))).config.name
     names = await manager.stream_names(subject)
     if not names:
         raise NotFound(f"no stream found with subject: {subject}")

@@ -58,6 +58,12 @@ the flag, or what the value is."""
 _NEVER_NONE = {"dupe-window", "inactive-threshold", "max-pull-expire", "subject-del-markers-ttl"}
 """Lengths of time that have no -1 for none, as others do."""
 
+_NEVER_EMPTY = {"inactive-threshold", "max-pull-expire", "subject-del-markers-ttl", "wait"}
+"""Those that an empty text is none of, as of most flags; others take it for none."""
+
+_ALIASES = {"max-pending": ("max-outstanding",)}
+"""Other words for flags, which no help tells."""
+
 
 def about_fields(cls: type) -> list[tuple["Field[Any]", About]]:
     """Fields that people can set, in wire order."""
@@ -71,7 +77,8 @@ def options_for(cls: type, *, editing: bool = False) -> tuple[Option, ...]:
         Option(
             about.flag,
             about.help,
-            _KINDS.get(about.unit, Kind.TEXT),
+            Kind.DURATION if about.flag in _NEVER_EMPTY else _KINDS.get(about.unit, Kind.TEXT),
+            aliases=_ALIASES.get(about.flag, ()),
             metavar=_PLACEHOLDERS.get(about.flag, ""),
             choices=tuple(word for word, _ in about.choices),
         )
