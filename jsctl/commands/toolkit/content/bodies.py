@@ -82,19 +82,22 @@ def check_queue(name: str) -> str:
     return name
 
 
-def bodies_of(call: Call, argument: str = "body") -> Iterator[str]:
-    """The body argument, or what comes in: whole, or line by line."""
+def bodies_of(call: Call, argument: str = "body", *, typed: bool = True) -> Iterator[str]:
+    """The body argument, or what comes in: whole, or line by line.
+
+    On a terminal it may be `typed`, where the output is one, too; else it is empty.
+    """
     if call.given(argument):
         yield call.text(argument)
         return
-    if not call.flag("force-stdin") and _is_terminal():
+    if not call.flag("force-stdin") and not _has_input(typed=typed):
         yield ""
         return
     if not call.flag("quiet"):
         call.output.log("Reading payload from STDIN")
     if call.text("send-on") == "newline":
         while line := interruptible(sys.stdin.buffer.readline):
-            yield _text(line.rstrip(b"\r\n"))
+            yield _text(line.removesuffix(b"\r\n").removesuffix(b"\n"))
         return
     yield _text(interruptible(sys.stdin.buffer.read))
 
@@ -104,8 +107,10 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _is_terminal() -> bool:
-    return sys.stdin is None or sys.stdin.isatty()
+def _has_input(*, typed: bool) -> bool:
+    if sys.stdin is None:
+        return False
+    return not sys.stdin.isatty() or (typed and sys.stdout.isatty())
 
 
 def header_values(headers: Mapping[str, str] | None) -> dict[str, list[str]]:

@@ -18,8 +18,9 @@ def test_a_name_is_picked_and_removal_confirmed(run: Callable[..., Result], talk
     code, shown = talk(["stream", "rm"], [DOWN, "n"])
     assert code == 0
     assert "? Really delete Stream BB (y/N) n\n" in shown
-    code, shown = talk(["stream", "rm"], ["", "n"])
+    code, shown = talk(["stream", "rm"], ["", "what", "n"])
     assert code == 0
+    assert 'X Sorry, your reply was invalid: "what" is not a valid answer' in shown
     assert "? Really delete Stream AA (y/N) n\n" in shown
     code, shown = talk(["stream", "rm"], ["B", "y"])
     assert (code, run("stream", "ls", "-n").out) == (0, "AA\nCC\n")
