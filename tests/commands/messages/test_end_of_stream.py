@@ -1,6 +1,9 @@
 """`sub --terminate-at-end`, where what was pending goes away before it is delivered."""
 
 import asyncio
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -40,3 +43,23 @@ def test_what_is_purged_meanwhile_is_not_waited_for(kind: str) -> None:
         finally:
             shown.close()
     assert done.code == 0, done
+
+
+@pytest.mark.parametrize("more", [(), ("--durable", "D")], ids=["ephemeral", "durable"])
+def test_who_reads_no_more_ends_it_without_a_word(more: tuple[str, ...]) -> None:
+    """As `head` does; the messages are there before, and shown after that."""
+    with Broker(jetstream=True) as server:
+        at = ["-s", server.url]
+        assert main([*at, "stream", "add", "S", "--subjects", "s", "--defaults"]) == 0
+        assert main([*at, "pub", "-J", "-q", "s", "x", "--count", "2"]) == 0
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = subprocess.run(
+            [sys.executable, "-m", "jsctl", *at, "sub", "--stream", "S", *more],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -19,7 +19,7 @@ from jsctl.commands.messages.subscribe.record import recording
 from jsctl.commands.messages.subscribe.show import Arrived, Shown, announce, show_all, stored_of
 from jsctl.commands.toolkit.assets.picking import check_name, check_stream
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import Conflict, JsctlError, NotFound, Unreachable, UsageError
+from jsctl.errors import Conflict, NotFound, Unreachable, UsageError
 from jsctl.render.humanize import duration
 
 if TYPE_CHECKING:
@@ -154,13 +154,13 @@ async def _from_ephemeral(
 
 
 async def _beside(filling: Coroutine[Any, Any, None], shown: Coroutine[Any, Any, None]) -> None:
-    """Ends with what is shown, or with an error of what fills the queue."""
+    """Ends with what is shown, or with the error of what failed, be it that nobody reads it."""
     try:
         async with asyncio.TaskGroup() as tasks:
             filler = tasks.create_task(filling)
             await shown
             filler.cancel()
-    except* (ApiError, JsctlError) as group:
+    except BaseExceptionGroup as group:
         raise group.exceptions[0] from None
 
 
