@@ -252,7 +252,7 @@ def _place(call: Call, config: StreamConfig) -> StreamConfig:
         return config
     before = config.placement or Placement()
     cluster = call.text("cluster") if call.given("cluster") else before.cluster
-    tags = call.texts("tag") if call.given("tag") else before.tags
+    tags = tuple(filter(None, call.texts("tag"))) if call.given("tag") else before.tags
     return replace(config, placement=Placement(cluster=cluster, tags=tags))
 
 

@@ -51,6 +51,12 @@ def header_pairs(call: Call) -> HeaderPairs:
     return found
 
 
+def check_names(headers: Mapping[str, str]) -> None:
+    """Raises UsageError for headers without a name, which nobody would get."""
+    if not all(name.strip() for name in headers):
+        raise UsageError("nats: message could not decode headers")
+
+
 def headers_of(call: Call) -> dict[str, str]:
     """The same where a name has one value."""
     return dict(header_pairs(call))
