@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from jsctl.api.codec import default_of, encode, wire_of
 from jsctl.api.fields import About
 from jsctl.commands.toolkit.grammar.spec import Kind, Option
-from jsctl.commands.toolkit.grammar.values import parse_age, parse_size, parse_whole
+from jsctl.commands.toolkit.grammar.values import parse_age, parse_size, parse_unsigned, parse_whole
 from jsctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -122,11 +122,14 @@ def value_of(text: str, declared: "Field[Any]", about: About) -> object:
         return _age(text, about.flag)
     if about.unit == "text":
         return text
-    number = parse_size(text) if about.unit == "bytes" else parse_whole(text)
+    number = _NUMBERS.get(about.unit, parse_whole)(text)
     if about.maximum is not None and number > about.maximum:
         text, most = format(number, ","), format(about.maximum, ",")
         raise UsageError(f"{about.flag} {text} is too big, the maximum is {most}")
     return number
+
+
+_NUMBERS = {"bytes": parse_size, "unsigned": parse_unsigned}
 
 
 def _age(text: str, flag: str) -> int:
