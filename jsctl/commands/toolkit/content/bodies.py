@@ -185,7 +185,10 @@ def run_command(command: str, body: bytes, extra: Mapping[str, str] | None = Non
     """What a command writes when it reads the body. Raises JsctlError."""
     import subprocess  # few commands start another program
 
-    words = shlex.split(command)
+    try:
+        words = shlex.split(command)
+    except ValueError as error:  # what is filled in may have quotes
+        raise JsctlError(f"could not parse command: {error}") from None
     if not words:
         raise UsageError("the command is empty")
     try:
@@ -194,6 +197,8 @@ def run_command(command: str, body: bytes, extra: Mapping[str, str] | None = Non
         )
     except OSError as error:
         raise JsctlError(f"could not run {words[0]}: {error.strerror}") from None
+    except ValueError as error:  # NULs, which no word and no variable can have
+        raise JsctlError(f"could not run {words[0]}: {error}") from None
     if done.returncode:
         text = done.stderr.decode("utf-8", "replace").strip()
         raise JsctlError(f"{words[0]} failed with exit status {done.returncode}: {text}")
