@@ -33,6 +33,16 @@ def test_a_name_is_picked_and_removal_confirmed(run: Callable[..., Result], talk
     assert "? Really delete Stream CC (y/N) n\n" in shown
 
 
+def test_who_has_seen_enough_leaves_a_view(run: Callable[..., Result], talk: Talk) -> None:
+    run("stream", "add", "PAGES", "--subjects", "pages", "--defaults")
+    run("pub", "-J", "-q", "pages", "x", "--count", "3")
+    for answers in (["n"], ["", CTRL_C]):
+        code, shown = talk(["stream", "view", "PAGES", "1"], answers)
+        assert code == 0, shown
+        assert "error" not in shown
+        assert shown.count("Next Page?") == len(answers)
+
+
 def test_missing_answers_of_add_are_asked_for(run: Callable[..., Result], talk: Talk) -> None:
     given = ["--storage", "file", "--replicas", "1", "--retention", "limits", "--discard", "old"]
     given += ["--max-msgs-per-subject", "-1", "--max-bytes", "-1", "--max-age", "-1"]
