@@ -263,7 +263,7 @@ async def _show_arriving(
 ) -> None:
     ignored = ignored_by(call)
     loop = asyncio.get_running_loop()
-    silence = call.duration("wait") / SECOND_NS
+    silence = max(0, call.duration("wait")) / SECOND_NS
     heard = loop.time()
     ticking = shown.reporting or ended is not None
     while not shown.done:

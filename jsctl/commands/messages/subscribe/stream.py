@@ -227,8 +227,8 @@ def _at_end(
 
     async def ended() -> bool:
         nonlocal found_at
-        if not (name := consumer()):
-            return False
+        if not (name := consumer()) or (call.flag("new") and not taken.count):
+            return False  # a new message is waited for, and then what comes with it
         try:
             info = await manager.consumer_info(stream, name)
         except Unreachable:
