@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from jsctl.client.requests import Requester
 from jsctl.client.stored import stored_answer
 from jsctl.client.worded import library_words
-from jsctl.commands.messages.publish.run import (
+from jsctl.commands.messages.publish.sending import (
     AHEAD_BYTES_MAX,
     MESSAGE_BYTES,
     answered,

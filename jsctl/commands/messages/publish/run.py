@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING
 
 from jsctl.api.times import SECOND_NS
 from jsctl.client.requests import Requester
-from jsctl.client.stored import stored_answer
+from jsctl.commands.messages.publish.batches import publish_batch
 from jsctl.commands.messages.publish.schedules import schedule_headers
+from jsctl.commands.messages.publish.sending import (
+    AHEAD_BYTES_MAX,
+    MESSAGE_BYTES,
+    filled,
+    is_template,
+    silent,
+    stored,
+    stored_text,
+)
 from jsctl.commands.toolkit.content.bodies import (
     HeaderPairs,
     bodies_of,
@@ -17,23 +26,20 @@ from jsctl.commands.toolkit.content.bodies import (
     filled_headers,
     header_pairs,
 )
-from jsctl.commands.toolkit.content.templates import fill
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import Unreachable, UsageError
-from jsctl.render.humanize import counted, number
+from jsctl.errors import UsageError
+from jsctl.render.humanize import counted
 
 if TYPE_CHECKING:
     from jsctl.client.library import NatsClient
 
 LINES_MAX = 20
 """More messages than this are told in one line at the end."""
-AHEAD_BYTES_MAX, MESSAGE_BYTES = 1024 * 1024, 64
-"""So much may be on its way; about so much is a message without its body."""
 
 
 async def publish(call: Call) -> None:
     """Sends the body, `--count` times, or every line that comes in."""
-    if not _is_template(call):
+    if not is_template(call):
         check_subject(call.text("subject"))
     if call.text("reply"):
         check_subject(call.text("reply"))
@@ -41,8 +47,6 @@ async def publish(call: Call) -> None:
     if call.flag("atomic"):
         if schedule:
             raise UsageError("atomic batch publishing does not support schedules")
-        from jsctl.commands.messages.publish.batches import publish_batch
-
         await publish_batch(call, headers)
         return
     count = max(1, call.integer("count", 1))
@@ -71,26 +75,6 @@ async def _pause(call: Call, before_s: float) -> float:
     if before_s and left_s > 0:
         await asyncio.sleep(left_s)
     return time.monotonic()
-
-
-def _is_template(call: Call) -> bool:
-    """Whether the subject has to be filled in before it can be judged."""
-    return call.flag("templates") and "{{" in call.text("subject")
-
-
-def filled(call: Call, body: str, number: int) -> tuple[str, bytes]:
-    """Subject and body of the message of that number, from 1. Raises UsageError."""
-    subject = call.text("subject")
-    if call.flag("templates"):
-        body = fill(body, number, what="body", log=call.output.log)
-        subject = fill(subject, number, what="subject", log=call.output.log)
-    if _is_template(call):
-        check_subject(subject)
-    return subject, body.encode("utf-8", "surrogateescape")
-
-
-def silent(_text: str) -> None:
-    """Nobody wants to hear it."""
 
 
 class _Sender:
@@ -152,39 +136,3 @@ class _Sender:
         """The list of what was noted."""
         if self._call.output.form != "jsonl":
             self._call.output.json(self._told)
-
-
-async def stored(
-    requests: Requester, subject: str, payload: bytes, headers: dict[str, str] | None
-) -> dict[str, object]:
-    """JetStream's answer to a message. Raises ApiError and Unreachable."""
-    return stored_answer(await answered(requests, subject, payload, headers))
-
-
-async def answered(
-    requests: Requester, subject: str, payload: bytes, headers: dict[str, str] | None
-) -> bytes:
-    """The same as it came; a message that a batch goes on behind has an empty one."""
-    try:
-        return await requests.exchange(subject, payload, headers)
-    except Unreachable as error:
-        hints = (f"no stream listens on {subject}",)
-        raise Unreachable(str(error), hints=hints) from None
-
-
-def stored_text(document: dict[str, object]) -> str:
-    """Where a message went."""
-    sequence = counted_sequence(document.get("seq"))
-    text = f"Stored in Stream: {document.get('stream')} Sequence: {sequence}"
-    if document.get("domain"):
-        text += f' Domain: "{document["domain"]}"'
-    if document.get("duplicate"):
-        text += " Duplicate: true"
-    if document.get("val"):
-        text += f" Counter Value: {document['val']}"
-    return text
-
-
-def counted_sequence(seq: object) -> str:
-    """A sequence of an answer, which may be anything."""
-    return number(seq) if isinstance(seq, int) else str(seq)
