@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
-from jsctl.api.consumer import ConsumerConfig
+from jsctl.api.consumer import ConsumerConfig, ConsumerInfo
 from jsctl.api.errors import ApiError
 from jsctl.api.stream import StreamConfig, StreamInfo
 from jsctl.api.times import SECOND_NS
 from jsctl.api.words import AckPolicy, Discard, PersistMode, Retention, Storage
 from jsctl.client.buckets.kv import PREFIX, check_bucket, delete_bucket, fresh_bucket, open_bucket
 from jsctl.client.manager import Manager
+from jsctl.client.reading import INACTIVE_TOO_LONG
 from jsctl.client.worded import library_words, worded
 from jsctl.commands.bench.kinds import Benchmark
 from jsctl.commands.toolkit.assets.failing import told_as
@@ -134,14 +135,28 @@ async def prepare_consumer(call: Call, manager: Manager, *, ordered: bool) -> st
             inactive_threshold=INACTIVE_NS,
         )
     else:
+        what = f"getting durable consumer '{name}'"
+        check_name(name, "consumer", about=what)
         try:
             return (await manager.consumer_info(stream, name)).name
         except ApiError as error:
-            raise worded(error, f"getting durable consumer '{name}'") from None
+            raise worded(error, what) from None
+    kind = "ephemeral ordered consumer" if ordered else f"durable consumer '{name}'"
     try:
-        return (await manager.create_consumer(stream, config, action="")).name
+        return (await _made(manager, stream, config)).name
     except ApiError as error:
-        raise worded(error, f"creating the durable consumer '{name}'") from None
+        raise worded(error, f"creating the {kind}") from None
+
+
+async def _made(manager: Manager, stream: str, config: ConsumerConfig) -> ConsumerInfo:
+    """The consumer, for as long as its stream allows. Raises ApiError."""
+    try:
+        return await manager.create_consumer(stream, config, action="")
+    except ApiError as error:
+        if error.err_code != INACTIVE_TOO_LONG:
+            raise
+    config = replace(config, inactive_threshold=0)
+    return await manager.create_consumer(stream, config, action="")
 
 
 async def check_bucket_there(call: Call) -> None:

@@ -10,6 +10,8 @@ from time import perf_counter_ns
 from jsctl.client.raw import frame_of, header_block
 from jsctl.dataclass import dataclass
 
+FLOW_MAX = 65_535
+"""So many messages of a fast batch may be on their way at the most."""
 TRIES_MAX = 3
 """How often a message is sent that nobody takes: a new stream is not yet known everywhere."""
 TRY_AGAIN_S = 0.25
@@ -84,7 +86,7 @@ class Job:
         number = (
             random.randrange(self.subjects)
             if self.random_subjects
-            else (at + self.offset) % self.subjects
+            else (at + self.offset) % abs(self.subjects)
         )
         return f"{self.subject}.{number:0{len(str(self.subjects))}}".encode()
 
@@ -111,7 +113,7 @@ class Job:
 
     def key_of(self, at: int) -> int:
         """The key of message number `at`."""
-        return random.randrange(self.keys) if self.keys else at + self.offset
+        return random.randrange(self.keys) if self.keys > 0 else at + self.offset
 
     def tell(self, done: int) -> None:
         """Moves the progress bar, on a terminal and not too often."""

@@ -131,7 +131,7 @@ def banner(call: Call, kind: Benchmark, total: int, clients: int) -> str:
             facts.update(_stored(call) if call.flag("create") else {})
         elif name != "filter" or call.text("filter") or call.texts("filter"):
             facts[name] = _fact(call, name)
-    if call.integer("throughput"):
+    if call.integer("throughput") > 0:
         facts["throughput"] = number(call.integer("throughput"))
         if call.duration("duration"):
             facts["duration"] = duration(call.duration("duration"))

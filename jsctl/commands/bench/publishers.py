@@ -10,7 +10,7 @@ from time import perf_counter_ns
 
 from jsctl.api import jsontext
 from jsctl.client.raw import Frame, RawConnection, frame_of
-from jsctl.commands.bench.job import TRY_AGAIN_S, Job
+from jsctl.commands.bench.job import FLOW_MAX, TRY_AGAIN_S, Job
 from jsctl.errors import JsctlError, Unreachable
 from jsctl.render.reports.bench import Sample
 
@@ -19,7 +19,6 @@ BLOCK_MESSAGES_MAX = 1024
 NO_RESPONDERS = b"503"
 START, ADD, COMMIT, END = 0, 1, 2, 3
 """What a message means to a fast batch."""
-FLOW_MAX = 65_535
 
 
 def inbox() -> str:

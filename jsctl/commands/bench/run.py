@@ -16,7 +16,7 @@ from jsctl.commands.bench.assets import (
     purge_stream,
     stream_of,
 )
-from jsctl.commands.bench.job import Job, Pace
+from jsctl.commands.bench.job import FLOW_MAX, Job, Pace
 from jsctl.commands.bench.kinds import Benchmark, banner
 from jsctl.commands.bench.workers import ClientFailed, run_clients
 from jsctl.commands.toolkit.content.bodies import check_subject, headers_of
@@ -79,12 +79,14 @@ async def js_pub_atomic(call: Call) -> None:
 
 async def js_pub_fast(call: Call) -> None:
     """`bench js pub fast`."""
+    _acks_max(call)
     await _publish_stream(call, Benchmark.JS_FAST)
 
 
 async def js_ordered(call: Call) -> None:
     """`bench js ordered`; each client has all messages, from a consumer of its own."""
     check(call)
+    _check_batch(call)
     start(call, Benchmark.ORDERED)
     await purge_stream(call)
     jobs = jobs_of(call, Benchmark.ORDERED, acks="ordered")
@@ -106,6 +108,7 @@ async def js_fetch(call: Call) -> None:
 
 async def _consume(call: Call, kind: Benchmark) -> None:
     check(call)
+    _check_batch(call)
     start(call, kind)
     await purge_stream(call)
     async with call.manager("") as manager:
@@ -153,6 +156,11 @@ async def _publish(call: Call, kind: Benchmark) -> None:
 async def _publish_stream(call: Call, kind: Benchmark) -> None:
     check(call)
     start(call, kind)
+    if kind is Benchmark.JS_FAST and call.integer("batch") > FLOW_MAX:
+        most = (
+            f"exceeds the fast publisher flow window maximum of {FLOW_MAX}; capping at {FLOW_MAX}"
+        )
+        call.output.log(f"WARNING: --batch {call.integer('batch')} {most}")
     await prepare_stream(call, kind)
     await run_jobs(call, kind, jobs_of(call, kind))
 
@@ -166,6 +174,8 @@ def check(call: Call) -> None:
         raise UsageError("number of messages should be greater than 0")
     if call.integer("clients", 1) < 1:
         raise UsageError("number of clients should be greater than 0")
+    if call.flag("multisubjectrandomize") and call.integer("multisubjectmax") < 0:
+        raise UsageError("--multisubjectmax must be >= 0")
     if not 0 < _bytes(call, "size") <= SIZE_MAX:
         text = call.text("size")
         raise UsageError(
@@ -176,6 +186,12 @@ def check(call: Call) -> None:
         raise UsageError(
             "can not parse or invalid the value specified for the max stream/bucket size: " + text
         )
+
+
+def _check_batch(call: Call) -> None:
+    """Of messages that a consumer delivers: it would wait for ever with none."""
+    if call.integer("batch") < 1:
+        raise UsageError("--batch must be >= 1")
 
 
 def _bytes(call: Call, name: str) -> int:

@@ -48,7 +48,7 @@ async def add(call: Call) -> None:
             _check_alone(config)
             call.output.print("\nConfiguration is a valid Consumer")
             return
-        if call.given("output"):
+        if call.text("output"):
             from jsctl.render.formats import as_json
 
             _check_alone(config)
@@ -127,30 +127,58 @@ def _name(text: str) -> str:
 
 
 _QUESTIONS = (
-    ("deliver_group", "Delivery Queue Group", "", "push"),
-    ("deliver_policy", "Start policy (all, new, last, subject, 1h, msg sequence)", "all", ""),
-    ("ack_policy", "Acknowledgment policy", "", ""),
-    ("replay_policy", "Replay policy", "instant", ""),
-    ("filter_subjects", "Filter Stream by subjects (blank for all)", "", ""),
-    ("max_deliver", "Maximum Allowed Deliveries", "-1", "acked"),
-    ("max_ack_pending", "Maximum Acknowledgments Pending", "0", "acked"),
-    ("idle_heartbeat", "Idle Heartbeat", "0s", "push"),
-    ("flow_control", "Enable Flow Control, ie --flow-control", "no", "push"),
-    ("headers_only", "Deliver headers only without bodies", "no", ""),
+    ("deliver_group", "Delivery Queue Group", "", "push", "request delivery group"),
+    (
+        "deliver_policy",
+        "Start policy (all, new, last, subject, 1h, msg sequence)",
+        "all",
+        "",
+        "request start policy",
+    ),
+    ("ack_policy", "Acknowledgment policy", "", "", "ask acknowledgement policy"),
+    ("replay_policy", "Replay policy", "instant", "", "ask replay policy"),
+    (
+        "filter_subjects",
+        "Filter Stream by subjects (blank for all)",
+        "",
+        "",
+        "ask for filtering subject",
+    ),
+    (
+        "max_deliver",
+        "Maximum Allowed Deliveries",
+        "-1",
+        "acked",
+        "ask for maximum allowed deliveries",
+    ),
+    (
+        "max_ack_pending",
+        "Maximum Acknowledgments Pending",
+        "0",
+        "acked",
+        "ask for maximum outstanding acknowledgements",
+    ),
+    ("idle_heartbeat", "Idle Heartbeat", "0s", "push", "ask for idle heartbeat"),
+    ("flow_control", "Enable Flow Control, ie --flow-control", "no", "push", "ask flow control"),
+    ("headers_only", "Deliver headers only without bodies", "no", "", "ask headers only"),
 )
-"""Field, question, default, and which consumers it is for."""
+"""Field, question, default, which consumers it is for, and what could not be done without an
+answer."""
 
 
 def _more_questions(call: Call, config: ConsumerConfig) -> ConsumerConfig:
-    for attr, text, default, only in _QUESTIONS:
+    for attr, text, default, only, what in _QUESTIONS:
+        prefix = f"could not {what}"
         if (only == "push" and not config.deliver_subject) or (
             only == "acked" and config.ack_policy is AckPolicy.NONE
         ):
             continue
         if attr != "deliver_policy":
-            config = _answered(call, config, attr, text, default)
+            config = _answered(call, config, attr, (text, default, prefix))
         elif not call.given("deliver"):
-            answer = call.prompts.ask(text, default=default, check=str, help_text=START_HELP)
+            answer = call.prompts.ask(
+                text, default=default, check=str, help_text=START_HELP, prefix=prefix
+            )
             config = starting(config, answer)
     if config.ack_policy is not AckPolicy.NONE and not call.given("backoff"):
         config = replace(config, backoff=_asked_backoff(call))
@@ -158,9 +186,10 @@ def _more_questions(call: Call, config: ConsumerConfig) -> ConsumerConfig:
 
 
 def _answered(
-    call: Call, config: ConsumerConfig, attr: str, text: str, default: str
+    call: Call, config: ConsumerConfig, attr: str, question: tuple[str, str, str]
 ) -> ConsumerConfig:
     """With the answer for a field, which is not asked for where its flag is given."""
+    text, default, prefix = question
     declared = next(one for one in fields(ConsumerConfig) if one.name == attr)
     about = wire_of(declared).about
     assert about is not None
@@ -176,16 +205,17 @@ def _answered(
             raise ValueError(str(error)) from None
 
     if default == "no":
-        value = call.prompts.confirm(text)
+        value = call.prompts.confirm(text, prefix=prefix)
     elif attr == "filter_subjects":
-        answer = ask(text, check=str, help_text=about.help)
+        answer = ask(text, check=str, help_text=about.help, prefix=prefix)
         value = tuple(answer.replace(",", " ").split())
         config = replace(config, filter_subject="")
     elif words := [word for word, _ in about.choices]:
         start = default or config.ack_policy.value
-        value = value_of(call.prompts.choose(text, words, default=start), declared, about)
+        chosen = call.prompts.choose(text, words, default=start, prefix=prefix)
+        value = value_of(chosen, declared, about)
     else:
-        value = ask(text, default=default, check=check, help_text=about.help)
+        value = ask(text, default=default, check=check, help_text=about.help, prefix=prefix)
     return replace(config, **{attr: value})  # type: ignore[arg-type] # by value_of
 
 
@@ -198,7 +228,7 @@ def _filtered(config: ConsumerConfig) -> ConsumerConfig:
 
 
 def _asked_backoff(call: Call) -> tuple[int, ...]:
-    if not call.prompts.confirm("Add a Retry Backoff Policy"):
+    if not call.prompts.confirm("Add a Retry Backoff Policy", prefix=""):
         return ()
     if call.prompts.choose("Backoff policy", (LINEAR, "none"), default="none") != LINEAR:
         return ()

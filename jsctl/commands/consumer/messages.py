@@ -127,7 +127,7 @@ async def _acknowledge(call: Call, client: "NatsClient", message: "Msg") -> None
     if not word or not message.reply:
         return
     payload, sentence = _ACKS[word]
-    if wait_ns := call.duration("wait"):
+    if (wait_ns := call.duration("wait")) > 0:
         from random import randrange
 
         wait_ns = randrange(wait_ns)

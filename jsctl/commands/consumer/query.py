@@ -72,9 +72,9 @@ def _fewer(value: int, limit: int) -> bool | None:
 
 def _counts(call: Call) -> list[Test]:
     found: list[Test] = []
-    if most_acks := call.integer("ack-pending"):
+    if (most_acks := call.integer("ack-pending")) > 0:
         found.append(lambda info: _fewer(info.num_ack_pending, most_acks))
-    if most_waiting := call.integer("waiting"):
+    if (most_waiting := call.integer("waiting")) > 0:
         found.append(lambda info: _fewer(info.num_waiting, most_waiting))
     if most_pending := call.integer("pending"):
         found.append(lambda info: _fewer(info.num_pending, most_pending))
@@ -93,11 +93,9 @@ def _level(info: ConsumerInfo) -> int:
 def _places(call: Call) -> list[Test]:
     now = time_ns()
     found: list[Test] = []
-    if call.given("created"):
-        age = call.duration("created")
+    if (age := call.duration("created")) > 0:
         found.append(lambda info: now - parse_time(info.created) >= age)
-    if call.given("idle"):
-        idle = call.duration("idle")
+    if (idle := call.duration("idle")) > 0:
         found.append(
             lambda info: (
                 now - parse_time(info.delivered.last_active) < idle

@@ -13,6 +13,7 @@ from jsctl.api.errors import ApiError
 from jsctl.client.manager import Manager
 from jsctl.client.stored import header_of
 from jsctl.client.worded import library_words, worded
+from jsctl.commands.toolkit.assets.picking import check_stream
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError, NotFound, UsageError
@@ -43,7 +44,9 @@ async def _opened(call: Call) -> AsyncIterator[tuple[Manager, str]]:
     async with call.manager("") as manager:
         name = call.text("stream")
         with library_words():
-            if not name:
+            if name:
+                check_stream(name)
+            else:
                 names = await manager.stream_names(call.text("subject"))
                 if not names:
                     raise STREAM_NOT_FOUND

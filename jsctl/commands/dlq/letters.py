@@ -22,6 +22,7 @@ from jsctl.api.times import parse_time
 from jsctl.backups.filters import matches
 from jsctl.client.headers import block_of
 from jsctl.client.reading import StoredMessage, read_stream
+from jsctl.commands.toolkit.assets.picking import check_stream
 from jsctl.commands.toolkit.grammar.values import is_count
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.dataclass import dataclass
@@ -82,7 +83,7 @@ def event_subjects(call: Call) -> tuple[str, ...]:
 async def dead_letter_stream(call: Call, manager: "Manager") -> str:
     """The stream that notes dead letters. Raises NotFound, and UsageError for several."""
     if call.text("dlq"):
-        return (await manager.stream_info(call.text("dlq"))).config.name
+        return (await manager.stream_info(check_stream(call.text("dlq")))).config.name
     found: dict[str, None] = {}
     for subject in event_subjects(call):
         found |= dict.fromkeys(await manager.stream_names(subject))

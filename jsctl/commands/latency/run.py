@@ -5,6 +5,7 @@ import os
 import struct
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter_ns
@@ -69,7 +70,7 @@ async def latency(call: Call) -> None:
         _say(call, f"Sub Server RTT : {await _rtt(receiver)}")
         await _routed(sender, receiver)
         _tell_plan(call, run)
-        await _measure(sender, receiver, run)
+        await _measure(sender, receiver, run, call.settings.timeout)
     _tell(call, run)
 
 
@@ -109,7 +110,10 @@ async def _routed(sender: "NatsClient", receiver: "NatsClient") -> None:
         await subscription.unsubscribe()
 
 
-async def _measure(sender: "NatsClient", receiver: "NatsClient", run: _Run) -> None:
+async def _measure(
+    sender: "NatsClient", receiver: "NatsClient", run: _Run, patience_s: float
+) -> None:
+    """Raises Unreachable where no message has come for so long, and some are still on their way."""
     if run.size > sender.max_payload:
         raise UsageError("nats: maximum payload exceeded")
     done = asyncio.Event()
@@ -133,7 +137,14 @@ async def _measure(sender: "NatsClient", receiver: "NatsClient", run: _Run) -> N
         await sender.publish(subject, bytes(payload))
         await sender._flush_pending()
     run.sent_ns = perf_counter_ns()
-    await done.wait()
+    came = -1
+    while not done.is_set():
+        if came == len(run.latencies):
+            raise Unreachable(f"{run.count - came} of {run.count} messages did not arrive")
+        came = len(run.latencies)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                await done.wait()
     run.received_ns = perf_counter_ns()
 
 

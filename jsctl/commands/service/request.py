@@ -14,4 +14,4 @@ async def request(call: Call) -> int:
         if found is None:
             raise NotFound(f'no instances of service "{name}" found')
         subject = text_of(endpoint_named(found, call.text("endpoint")), "subject")
-        return await ask_all(client, call, subject, body="payload")
+        return await ask_all(client, call, subject, body="payload", typed=False)

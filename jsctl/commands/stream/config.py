@@ -93,7 +93,7 @@ _UNLIMITED = StreamConfig(
 
 async def add(call: Call) -> None:
     """Create a stream."""
-    alone = call.flag("validate") or call.given("output")
+    alone = call.flag("validate") or bool(call.text("output"))
     async with call.manager(NOT_CREATED) as manager:
         if call.given("config"):
             config = _from_file(call)
@@ -109,7 +109,7 @@ async def add(call: Call) -> None:
                 "io.nats.jetstream.api.v1.stream_configuration"
             )
             return
-        if call.given("output"):
+        if call.text("output"):
             _save(call.text("output"), config)
             return
         with told_as(NOT_CREATED):
@@ -252,7 +252,7 @@ def _place(call: Call, config: StreamConfig) -> StreamConfig:
         return config
     before = config.placement or Placement()
     cluster = call.text("cluster") if call.given("cluster") else before.cluster
-    tags = call.texts("tag") if call.given("tag") else before.tags
+    tags = tuple(filter(None, call.texts("tag"))) if call.given("tag") else before.tags
     return replace(config, placement=Placement(cluster=cluster, tags=tags))
 
 

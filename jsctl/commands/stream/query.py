@@ -44,11 +44,9 @@ def tests(call: Call) -> list[Test]:
 def _ages(call: Call) -> list[Test]:
     now = time_ns()
     found: list[Test] = []
-    if call.given("created"):
-        age = call.duration("created")
+    if (age := call.duration("created")) > 0:
         found.append(lambda info: now - parse_time(info.created) >= age)
-    if call.given("idle"):
-        idle = call.duration("idle")
+    if (idle := call.duration("idle")) > 0:
         found.append(lambda info: now - parse_time(info.state.last_ts) > idle)
     return found
 

@@ -16,7 +16,7 @@ from jsctl.commands.toolkit.content.bodies import NIL_BODY, translated
 from jsctl.commands.toolkit.grammar.values import parse_whole
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.files import SHARED_MODE, save
-from jsctl.errors import NeedsConfirmation, UsageError
+from jsctl.errors import Aborted, NeedsConfirmation, UsageError
 from jsctl.render.column import sort_rows
 from jsctl.render.humanize import duration, go_moment, moment, number
 from jsctl.render.reports.stream.tables import (
@@ -278,10 +278,16 @@ async def view(call: Call) -> None:
                 return
             _print_viewed(call, message, stream)
             seq, shown = message.seq + 1, shown + 1
-            if shown % size == 0 and (
-                asked or not call.prompts.confirm("Next Page?", default=True)
-            ):
+            if shown % size == 0 and (asked or not _goes_on(call)):
                 return
+
+
+def _goes_on(call: Call) -> bool:
+    """Whether another page is wanted: who has seen enough may say so by Ctrl-C, too."""
+    try:
+        return call.prompts.confirm("Next Page?", default=True)
+    except Aborted:
+        return False
 
 
 async def _first(call: Call, manager: "Manager", stream: str) -> int:

@@ -1,7 +1,7 @@
 """Runs `jsctl trace`."""
 
 from jsctl.client.tracing import trace
-from jsctl.commands.toolkit.content.bodies import check_subject
+from jsctl.commands.toolkit.content.bodies import check_names, check_subject
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError
 from jsctl.render.reports.trace import passage_document, passage_lines, summary_lines
@@ -23,6 +23,7 @@ async def trace_message(call: Call) -> None:
             end = "with delivery to the final destination" if deliver else ""
             out.print(f"Tracing message route to subject {subject} {end}\n")
             out.stdout.flush()
+        check_names(headers)
         timeout = call.settings.timeout
         found = await trace(client, subject, payload, headers, deliver=deliver, timeout_s=timeout)
     if out.asked:

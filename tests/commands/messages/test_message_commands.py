@@ -35,6 +35,11 @@ class Background:
             assert line, self.head
             self.head += line
 
+    def line(self) -> str:
+        """The next line that it prints; `result` does not have it then."""
+        assert self._process.stdout is not None
+        return self._process.stdout.readline()
+
     def result(self) -> Result:
         """What it printed, once it has ended by itself."""
         out, err = self._process.communicate(timeout=DEADLINE_S)

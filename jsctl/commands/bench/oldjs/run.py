@@ -7,12 +7,14 @@ from jsctl.api.errors import ApiError
 from jsctl.api.times import SECOND_NS
 from jsctl.api.words import AckPolicy
 from jsctl.client.manager import Manager
+from jsctl.client.reading import passing_consumer
 from jsctl.client.worded import worded
 from jsctl.commands.bench.assets import CONSUMER_NOT_FOUND, OWN_CONSUMER
 from jsctl.commands.bench.job import Job
 from jsctl.commands.bench.kinds import Benchmark
 from jsctl.commands.bench.publishers import inbox
 from jsctl.commands.bench.run import check, jobs_of, run_jobs, start
+from jsctl.commands.toolkit.assets.picking import check_name
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import NotFound
 
@@ -58,7 +60,7 @@ async def _ordered(manager: Manager, stream: str, job: Job, made: list[str]) -> 
         num_replicas=1,
         mem_storage=True,
     )
-    info = await manager.create_consumer(stream, config, action="")
+    info = await passing_consumer(manager, stream, config, action="")
     made.append(info.name)
     return replace(job, subject=target, subjects=None)
 
@@ -109,13 +111,15 @@ def _policy(call: Call) -> AckPolicy:
 async def _prepared(call: Call, manager: Manager, wanted: ConsumerConfig) -> ConsumerConfig:
     """The benchmark's own consumer is made; one of another name has to be there."""
     stream, name = call.text("stream"), wanted.durable_name
+    what = f"{'creating' if name == OWN_CONSUMER else 'getting'} the durable consumer '{name}'"
+    check_name(stream, "stream", about=what)
+    check_name(name, "consumer", about=what)
     try:
         if name == OWN_CONSUMER:
             return (await manager.create_consumer(stream, wanted, action="")).config or wanted
         return (await manager.consumer_info(stream, name)).config or wanted
     except ApiError as error:
-        verb = "creating" if name == OWN_CONSUMER else "getting"
-        raise worded(error, f"{verb} the durable consumer '{name}'") from None
+        raise worded(error, what) from None
 
 
 async def _run_and_remove(call: Call, manager: Manager, kind: Benchmark, jobs: list[Job]) -> None:

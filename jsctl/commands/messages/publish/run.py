@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING
 
 from jsctl.api.times import SECOND_NS
 from jsctl.client.requests import Requester
-from jsctl.client.stored import stored_answer
+from jsctl.commands.messages.publish.batches import publish_batch
 from jsctl.commands.messages.publish.schedules import schedule_headers
+from jsctl.commands.messages.publish.sending import (
+    AHEAD_BYTES_MAX,
+    MESSAGE_BYTES,
+    filled,
+    is_template,
+    silent,
+    stored,
+    stored_text,
+)
 from jsctl.commands.toolkit.content.bodies import (
     HeaderPairs,
     bodies_of,
@@ -17,28 +26,20 @@ from jsctl.commands.toolkit.content.bodies import (
     filled_headers,
     header_pairs,
 )
-from jsctl.commands.toolkit.content.templates import fill, unique_id
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import Unreachable, UsageError
-from jsctl.render.humanize import counted, number
+from jsctl.errors import UsageError
+from jsctl.render.humanize import counted
 
 if TYPE_CHECKING:
     from jsctl.client.library import NatsClient
 
 LINES_MAX = 20
 """More messages than this are told in one line at the end."""
-BATCH_ID, BATCH_SEQUENCE, BATCH_COMMIT = (
-    "Nats-Batch-Id",
-    "Nats-Batch-Sequence",
-    "Nats-Batch-Commit",
-)
-AHEAD_BYTES_MAX, MESSAGE_BYTES = 1024 * 1024, 64
-"""So much may be on its way; about so much is a message without its body."""
 
 
 async def publish(call: Call) -> None:
     """Sends the body, `--count` times, or every line that comes in."""
-    if not _is_template(call):
+    if not is_template(call):
         check_subject(call.text("subject"))
     if call.text("reply"):
         check_subject(call.text("reply"))
@@ -46,11 +47,11 @@ async def publish(call: Call) -> None:
     if call.flag("atomic"):
         if schedule:
             raise UsageError("atomic batch publishing does not support schedules")
-        await _publish_batch(call, headers)
+        await publish_batch(call, headers)
         return
     count = max(1, call.integer("count", 1))
     quiet = call.flag("quiet") or call.output.asked or count > LINES_MAX
-    log: Callable[[str], None] = _silent if quiet else call.output.log
+    log: Callable[[str], None] = silent if quiet else call.output.log
     sent = total_bytes = 0
     began_s = 0.0
     async with call.client() as client:
@@ -76,26 +77,6 @@ async def _pause(call: Call, before_s: float) -> float:
     return time.monotonic()
 
 
-def _is_template(call: Call) -> bool:
-    """Whether the subject has to be filled in before it can be judged."""
-    return call.flag("templates") and "{{" in call.text("subject")
-
-
-def _filled(call: Call, body: str, number: int) -> tuple[str, bytes]:
-    """Subject and body of the message of that number, from 1. Raises UsageError."""
-    subject = call.text("subject")
-    if call.flag("templates"):
-        body = fill(body, number, what="body", log=call.output.log)
-        subject = fill(subject, number, what="subject", log=call.output.log)
-    if _is_template(call):
-        check_subject(subject)
-    return subject, body.encode("utf-8", "surrogateescape")
-
-
-def _silent(_text: str) -> None:
-    """Nobody wants to hear it."""
-
-
 class _Sender:
     """Sends one message after the other, by JetStream if asked."""
 
@@ -119,14 +100,14 @@ class _Sender:
     async def send(self, body: str, number: int) -> int:
         """The size of the body that was sent."""
         call = self._call
-        subject, payload = _filled(call, body, number)
+        subject, payload = filled(call, body, number)
         headers = filled_headers(self._headers, number, behind=self._schedule)
         if not self._stores:
             await self._client.publish(subject, payload, call.text("reply"), headers)
             # What is told one by one is proved one by one. Others are proved now and then: else all
             # of them would wait in memory for the loop to go on, and an interrupt as well.
             self._ahead_bytes += len(payload) + MESSAGE_BYTES
-            if self._log is not _silent or self._ahead_bytes > AHEAD_BYTES_MAX:
+            if self._log is not silent or self._ahead_bytes > AHEAD_BYTES_MAX:
                 await self._client.flush()
                 self._ahead_bytes = 0
             self._log(f'Published {len(payload)} bytes to "{subject}"')
@@ -155,63 +136,3 @@ class _Sender:
         """The list of what was noted."""
         if self._call.output.form != "jsonl":
             self._call.output.json(self._told)
-
-
-async def stored(
-    requests: Requester, subject: str, payload: bytes, headers: dict[str, str] | None
-) -> dict[str, object]:
-    """JetStream's answer to a message. Raises ApiError and Unreachable."""
-    try:
-        answer = await requests.exchange(subject, payload, headers)
-    except Unreachable as error:
-        hints = (f"no stream listens on {subject}",)
-        raise Unreachable(str(error), hints=hints) from None
-    return stored_answer(answer)
-
-
-def stored_text(document: dict[str, object]) -> str:
-    """Where a message went."""
-    text = f"Stored in Stream: {document.get('stream')} Sequence: {_counted(document.get('seq'))}"
-    if document.get("domain"):
-        text += f' Domain: "{document["domain"]}"'
-    if document.get("duplicate"):
-        text += " Duplicate: true"
-    if document.get("val"):
-        text += f" Counter Value: {document['val']}"
-    return text
-
-
-def _counted(seq: object) -> str:
-    """A sequence of an answer, which may be anything."""
-    return number(seq) if isinstance(seq, int) else str(seq)
-
-
-async def _publish_batch(call: Call, headers: HeaderPairs) -> None:
-    """All lines of stdin, stored together or not at all."""
-    if call.text("send-on") != "newline" or call.given("body"):
-        raise UsageError(
-            "atomic batch publishing requires JetStream and STDIN with --send-on=newline"
-        )
-    batch, count = unique_id(), max(1, call.integer("count", 1))
-    log: Callable[[str], None] = _silent if call.flag("quiet") else call.output.log
-    messages: list[tuple[int, str, bytes]] = []
-    for body in bodies_of(call):
-        for nth in range(1, count + 1):
-            messages.append((nth, *_filled(call, body, nth)))
-            log(f'Adding {len(messages[-1][2])} bytes to batch on subject "{messages[-1][1]}"')
-    if not messages:
-        return
-    async with call.client() as client:
-        requests = Requester(client, call.settings)
-        for at, (nth, subject, payload) in enumerate(messages, 1):
-            place = [(BATCH_ID, batch), (BATCH_SEQUENCE, str(at))]
-            last = [(BATCH_COMMIT, "1")] if at == len(messages) else []
-            more = filled_headers(headers, nth, behind=[*place, *last])
-            if not last:
-                await client.publish(subject, payload, headers=more)
-                continue
-            answer = await stored(requests, subject, payload, more)
-    stored_as = f"Messages: {number(len(messages))} Sequence: {_counted(answer.get('seq'))}"
-    log(f"Wrote batch ID: {batch} {stored_as}")
-    if call.output.asked:
-        call.output.json({**answer, "batch": batch, "count": len(messages)})

@@ -98,7 +98,7 @@ async def _show_all(
     start: tuple[int, str],
 ) -> None:
     sequence, since = start
-    ignored, silence = ignored_by(call), call.duration("wait") / SECOND_NS
+    ignored, silence = ignored_by(call), max(0, call.duration("wait")) / SECOND_NS
     heard = time.monotonic()
     while not shown.done:
         body: dict[str, object] = {"next_by_subj": subject}

@@ -147,7 +147,7 @@ async def _match_replies(
     waiting: dict[str, Msg] = {}
     early: dict[str, Msg] = {}  # replies overtake their requests: each subscription has a task
     ignored = ignored_by(call)
-    silence = call.duration("wait") / SECOND_NS or None
+    silence = max(0, call.duration("wait")) / SECOND_NS or None
     while not shown.done or waiting:
         try:
             async with asyncio.timeout(silence):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from jsctl.client.library import NatsClient
 
-REPORT_SECONDS = 1.0
+TICK_S = 1.0
 NUMBER_END = 1 << 63
 CLEAR = "\x1b[2J\x1b[H"
 
@@ -236,40 +236,54 @@ async def show_all(
     arrived: Arrived,
     client: "NatsClient",
     taken: "Callable[[Msg], Awaitable[bool]] | None" = None,
+    ended: Callable[[], Awaitable[bool]] | None = None,
 ) -> None:
     """Shows messages until enough came, or silence lasted too long.
 
     Ctrl-C is the end of a recording, which is whole then; what is only shown is broken off, with
     the last report.
-    `taken` hears of every message that was shown and tells whether it was the last one.
+    `taken` hears of every message that was shown and tells whether it was the last one; `ended` is
+    asked in every second of silence whether another one is to come.
     """
-    ignored = ignored_by(call)
-    loop = asyncio.get_running_loop()
-    silence = call.duration("wait") / SECOND_NS
-    heard = loop.time()
     try:
-        while not shown.done:
-            wait = silence - (loop.time() - heard) if silence else None
-            if shown.reporting:
-                wait = min(wait or REPORT_SECONDS, REPORT_SECONDS)
-            try:
-                async with asyncio.timeout(wait):
-                    pattern, message = await arrived.get()
-            except TimeoutError:
-                if silence and loop.time() - heard >= silence:
-                    return
-                shown.report(redraw=True)
-                continue
-            heard = loop.time()
-            if not ignored(message.subject):
-                _show(shown, pattern, message)
-            if taken is not None and await taken(message):
-                return
+        await _show_arriving(call, shown, arrived, taken, ended)
     except asyncio.CancelledError:
         if shown.record is None:
             if shown.reporting:
                 shown.report(redraw=False)
             raise
+
+
+async def _show_arriving(
+    call: Call,
+    shown: Shown,
+    arrived: Arrived,
+    taken: "Callable[[Msg], Awaitable[bool]] | None",
+    ended: Callable[[], Awaitable[bool]] | None,
+) -> None:
+    ignored = ignored_by(call)
+    loop = asyncio.get_running_loop()
+    silence = max(0, call.duration("wait")) / SECOND_NS
+    heard = loop.time()
+    ticking = shown.reporting or ended is not None
+    while not shown.done:
+        wait = silence - (loop.time() - heard) if silence else None
+        try:
+            async with asyncio.timeout(min(wait or TICK_S, TICK_S) if ticking else wait):
+                pattern, message = await arrived.get()
+        except TimeoutError:
+            if silence and loop.time() - heard >= silence:
+                return
+            if ended is not None and await ended():
+                return
+            if shown.reporting:
+                shown.report(redraw=True)
+            continue
+        heard = loop.time()
+        if not ignored(message.subject):
+            _show(shown, pattern, message)
+        if taken is not None and await taken(message):
+            return
 
 
 def _show(shown: Shown, pattern: str, message: "Msg") -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from jsctl.api.consumer import ConsumerConfig
@@ -14,12 +14,12 @@ from jsctl.client.headers import status_of
 from jsctl.client.manager import Manager
 from jsctl.client.ordered import Feed, ordered
 from jsctl.commands.messages.subscribe.direct import show_directly
-from jsctl.commands.messages.subscribe.pulling import pull
+from jsctl.commands.messages.subscribe.pulling import NOT_AVAILABLE, pull
 from jsctl.commands.messages.subscribe.record import recording
 from jsctl.commands.messages.subscribe.show import Arrived, Shown, announce, show_all, stored_of
-from jsctl.commands.toolkit.assets.picking import check_name
+from jsctl.commands.toolkit.assets.picking import check_name, check_stream
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import Conflict, JsctlError, NotFound, UsageError
+from jsctl.errors import Conflict, NotFound, Unreachable, UsageError
 from jsctl.render.humanize import duration
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from jsctl.client.library import NatsClient
 
 CONSUMER_NOT_FOUND = 10014
+RENEWED = NOT_AVAILABLE | {CONSUMER_NOT_FOUND}
+"""What servers say while they are away, or a consumer is made anew."""
 
 
 async def subscribe_stream(call: Call, shown: Shown) -> None:
@@ -83,7 +85,7 @@ async def _recorded(call: Call, manager: Manager, info: StreamInfo, subject: str
 
 async def _stream(call: Call, manager: Manager, subject: str) -> str:
     if call.text("stream"):
-        return (await manager.stream_info(call.text("stream"))).config.name
+        return (await manager.stream_info(check_stream(call.text("stream")))).config.name
     names = await manager.stream_names(subject)
     if not names:
         raise NotFound(f"no stream found with subject: {subject}")
@@ -147,17 +149,18 @@ async def _from_ephemeral(
                 await arrived.put((subject or ">", message))
 
         taken = _Taken(call, acking=False)
-        await _beside(feeding(), show_all(call, shown, arrived, manager.client, taken))
+        ended = _at_end(call, manager, stream, lambda: feed.name, taken, away=RENEWED)
+        await _beside(feeding(), show_all(call, shown, arrived, manager.client, taken, ended))
 
 
 async def _beside(filling: Coroutine[Any, Any, None], shown: Coroutine[Any, Any, None]) -> None:
-    """Ends with what is shown, or with an error of what fills the queue."""
+    """Ends with what is shown, or with the error of what failed, be it that nobody reads it."""
     try:
         async with asyncio.TaskGroup() as tasks:
             filler = tasks.create_task(filling)
             await shown
             filler.cancel()
-    except* (ApiError, JsctlError) as group:
+    except BaseExceptionGroup as group:
         raise group.exceptions[0] from None
 
 
@@ -192,18 +195,56 @@ async def _is_control(client: "NatsClient", message: "Msg") -> bool:
 
 
 class _Taken:
-    """Acknowledges messages and knows the end of the stream."""
+    """Acknowledges messages and knows the end of the stream; `count` is how many came."""
 
     def __init__(self, call: Call, *, acking: bool) -> None:
         self._acking = acking
         self._stop_at_end = call.flag("terminate-at-end")
+        self.count = 0
 
     async def __call__(self, message: "Msg") -> bool:
         """Whether it was the last one."""
+        self.count += 1
         if self._acking and message.reply:
             await message._client.publish(message.reply, b"+ACK")
         stored = stored_of(message.reply)
         return self._stop_at_end and stored is not None and not stored.pending
+
+
+def _at_end(
+    call: Call,
+    manager: Manager,
+    stream: str,
+    consumer: Callable[[], str],
+    taken: _Taken,
+    away: frozenset[int] = NOT_AVAILABLE,
+) -> Callable[[], Awaitable[bool]] | None:
+    """What tells in silence that nothing is left, for `--terminate-at-end`: what the last message
+    said to be pending may have been purged, or gone by a limit, since then."""
+    if not call.flag("terminate-at-end"):
+        return None
+    found_at = -1
+
+    async def ended() -> bool:
+        nonlocal found_at
+        if not (name := consumer()) or (call.flag("new") and not taken.count):
+            return False  # a new message is waited for, and then what comes with it
+        try:
+            info = await manager.consumer_info(stream, name)
+        except Unreachable:
+            return False
+        except ApiError as error:
+            if error.err_code not in away:
+                raise
+            return False
+        if info.num_pending:
+            found_at = -1
+            return False
+        # What was on its way when nothing was left is here a second of silence later.
+        before, found_at = found_at, taken.count
+        return before == taken.count
+
+    return ended
 
 
 async def _from_durable(
@@ -213,13 +254,15 @@ async def _from_durable(
     config = await _durable(call, manager, stream, subject, name)
     acking = config.ack_policy is not AckPolicy.NONE and call.switch("ack") is not False
     client, arrived = manager.client, Arrived()
+    taken = _Taken(call, acking=acking)
+    ended = _at_end(call, manager, stream, lambda: name, taken)
     if config.deliver_subject:
         await _pushed(call, client, stream, config, arrived)
-        await show_all(call, shown, arrived, client, _Taken(call, acking=acking))
+        await show_all(call, shown, arrived, client, taken, ended)
         return
     await _beside(
         pull(call, manager, stream, name, config, arrived),
-        show_all(call, shown, arrived, client, _Taken(call, acking=acking)),
+        show_all(call, shown, arrived, client, taken, ended),
     )
     await client.flush()
 

@@ -14,6 +14,7 @@ from jsctl.commands.server.check.run import (
     critical_if_it_fails,
     seconds,
 )
+from jsctl.commands.toolkit.content.bodies import check_names
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.render.reports.server.check import CheckResult
 
@@ -70,6 +71,7 @@ async def _answer(call: Call, client: "NatsClient") -> "Msg":
     """Raises Unreachable and NotAllowed."""
     subject, payload = call.text("subject"), call.text("payload").encode()
     headers = call.mapping("headers") or None
+    check_names(headers or {})
     try:
         async with client.refusals.scope(lambda: (subject, client.inbox_pattern)):
             return await client.request(

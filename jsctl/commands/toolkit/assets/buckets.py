@@ -22,8 +22,9 @@ async def pick_bucket(call: Call, manager: "Manager", prefix: str, kind: str) ->
 
 def placement_of(call: Call, before: Placement | None) -> Placement | None:
     """What `--cluster` and `--tags` say; what they do not name stays."""
-    cluster, tags = call.text("cluster"), call.texts("tags")
-    if not (cluster or tags):
+    cluster, given = call.text("cluster"), call.texts("tags")
+    if not (cluster or given):
         return before
     before = before or Placement()
-    return Placement(cluster=cluster or before.cluster, tags=tags or before.tags)
+    tags = tuple(filter(None, given)) if given else before.tags
+    return Placement(cluster=cluster or before.cluster, tags=tags)

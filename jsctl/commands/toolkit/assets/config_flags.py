@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from jsctl.api.codec import default_of, encode, wire_of
 from jsctl.api.fields import About
 from jsctl.commands.toolkit.grammar.spec import Kind, Option
-from jsctl.commands.toolkit.grammar.values import parse_age, parse_size, parse_whole
+from jsctl.commands.toolkit.grammar.values import parse_age, parse_size, parse_unsigned, parse_whole
 from jsctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,6 +58,12 @@ the flag, or what the value is."""
 _NEVER_NONE = {"dupe-window", "inactive-threshold", "max-pull-expire", "subject-del-markers-ttl"}
 """Lengths of time that have no -1 for none, as others do."""
 
+_NEVER_EMPTY = {"inactive-threshold", "max-pull-expire", "subject-del-markers-ttl", "wait"}
+"""Those that an empty text is none of, as of most flags; others take it for none."""
+
+_ALIASES = {"max-pending": ("max-outstanding",)}
+"""Other words for flags, which no help tells."""
+
 
 def about_fields(cls: type) -> list[tuple["Field[Any]", About]]:
     """Fields that people can set, in wire order."""
@@ -71,7 +77,8 @@ def options_for(cls: type, *, editing: bool = False) -> tuple[Option, ...]:
         Option(
             about.flag,
             about.help,
-            _KINDS.get(about.unit, Kind.TEXT),
+            Kind.DURATION if about.flag in _NEVER_EMPTY else _KINDS.get(about.unit, Kind.TEXT),
+            aliases=_ALIASES.get(about.flag, ()),
             metavar=_PLACEHOLDERS.get(about.flag, ""),
             choices=tuple(word for word, _ in about.choices),
         )
@@ -115,11 +122,14 @@ def value_of(text: str, declared: "Field[Any]", about: About) -> object:
         return _age(text, about.flag)
     if about.unit == "text":
         return text
-    number = parse_size(text) if about.unit == "bytes" else parse_whole(text)
+    number = _NUMBERS.get(about.unit, parse_whole)(text)
     if about.maximum is not None and number > about.maximum:
         text, most = format(number, ","), format(about.maximum, ",")
         raise UsageError(f"{about.flag} {text} is too big, the maximum is {most}")
     return number
+
+
+_NUMBERS = {"bytes": parse_size, "unsigned": parse_unsigned}
 
 
 def _age(text: str, flag: str) -> int:

@@ -29,6 +29,14 @@ def check_name(name: str, what: str, *, about: str = "") -> str:
     return name
 
 
+def check_stream(name: str) -> str:
+    """The same in the words of the library; nobody would answer to what is none."""
+    try:
+        return check_name(name, "stream")
+    except UsageError:
+        raise UsageError(f'nats: invalid stream name: "{name}"') from None
+
+
 TO_OPERATE_ON = "could not pick a Stream to operate on"
 TO_LOOK_IN = "could not select Stream"
 """In front of why a stream cannot be picked: of commands for streams, and for consumers."""

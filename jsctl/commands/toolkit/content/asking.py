@@ -30,17 +30,20 @@ UNCOUNTED = 32_767
 """Requests where none, or fewer, are asked for, as with `nats`."""
 
 
-async def ask_all(client: "NatsClient", call: Call, subject: str, body: str = "body") -> int:
+async def ask_all(
+    client: "NatsClient", call: Call, subject: str, body: str = "body", *, typed: bool = True
+) -> int:
     """Sends every body, `--count` times; without responders the exit status is 0, as with `nats`.
 
-    `body` names the argument that a body may stand in. With JSCTL_EXIT=detailed the status is
-    that of an unreachable server.
+    `body` names the argument that a body may stand in, `typed` is as in `bodies_of`. With
+    JSCTL_EXIT=detailed the status is that of an unreachable server.
     """
     pairs = header_pairs(call)
     count = call.integer("count", 1)
     numbers = range(1, (count if count > 0 else UNCOUNTED) + 1)
     answered = True
-    for body_in, number in ((one, at) for one in bodies_of(call, body) for at in numbers):
+    bodies = bodies_of(call, body, typed=typed)
+    for body_in, number in ((one, at) for one in bodies for at in numbers):
         text, where = body_in, subject
         if call.flag("templates"):
             log = call.output.log

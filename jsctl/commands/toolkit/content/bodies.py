@@ -51,6 +51,12 @@ def header_pairs(call: Call) -> HeaderPairs:
     return found
 
 
+def check_names(headers: Mapping[str, str]) -> None:
+    """Raises UsageError for headers without a name, which nobody would get."""
+    if not all(name.strip() for name in headers):
+        raise UsageError("nats: message could not decode headers")
+
+
 def headers_of(call: Call) -> dict[str, str]:
     """The same where a name has one value."""
     return dict(header_pairs(call))
@@ -82,19 +88,22 @@ def check_queue(name: str) -> str:
     return name
 
 
-def bodies_of(call: Call, argument: str = "body") -> Iterator[str]:
-    """The body argument, or what comes in: whole, or line by line."""
+def bodies_of(call: Call, argument: str = "body", *, typed: bool = True) -> Iterator[str]:
+    """The body argument, or what comes in: whole, or line by line.
+
+    On a terminal it may be `typed`, where the output is one, too; else it is empty.
+    """
     if call.given(argument):
         yield call.text(argument)
         return
-    if not call.flag("force-stdin") and _is_terminal():
+    if not call.flag("force-stdin") and not _has_input(typed=typed):
         yield ""
         return
     if not call.flag("quiet"):
         call.output.log("Reading payload from STDIN")
     if call.text("send-on") == "newline":
         while line := interruptible(sys.stdin.buffer.readline):
-            yield _text(line.rstrip(b"\r\n"))
+            yield _text(line.removesuffix(b"\r\n").removesuffix(b"\n"))
         return
     yield _text(interruptible(sys.stdin.buffer.read))
 
@@ -104,8 +113,10 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _is_terminal() -> bool:
-    return sys.stdin is None or sys.stdin.isatty()
+def _has_input(*, typed: bool) -> bool:
+    if sys.stdin is None:
+        return False
+    return not sys.stdin.isatty() or (typed and sys.stdout.isatty())
 
 
 def header_values(headers: Mapping[str, str] | None) -> dict[str, list[str]]:
@@ -174,7 +185,10 @@ def run_command(command: str, body: bytes, extra: Mapping[str, str] | None = Non
     """What a command writes when it reads the body. Raises JsctlError."""
     import subprocess  # few commands start another program
 
-    words = shlex.split(command)
+    try:
+        words = shlex.split(command)
+    except ValueError as error:  # what is filled in may have quotes
+        raise JsctlError(f"could not parse command: {error}") from None
     if not words:
         raise UsageError("the command is empty")
     try:
@@ -183,6 +197,8 @@ def run_command(command: str, body: bytes, extra: Mapping[str, str] | None = Non
         )
     except OSError as error:
         raise JsctlError(f"could not run {words[0]}: {error.strerror}") from None
+    except ValueError as error:  # NULs, which no word and no variable can have
+        raise JsctlError(f"could not run {words[0]}: {error}") from None
     if done.returncode:
         text = done.stderr.decode("utf-8", "replace").strip()
         raise JsctlError(f"{words[0]} failed with exit status {done.returncode}: {text}")

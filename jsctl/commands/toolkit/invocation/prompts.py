@@ -33,9 +33,11 @@ class Prompts:
                 hints=("--force skips the question",),
             )
         for _ in range(TRIES_MAX):
-            answer = self._line(f"{question} ({'Y/n' if default else 'y/N'})").lower()
-            if answer in ("y", "yes", "n", "no", ""):
-                return answer.startswith("y") or (not answer and default)
+            answer = self._line(f"{question} ({'Y/n' if default else 'y/N'})")
+            if answer.lower() in ("y", "yes", "n", "no", ""):
+                return answer.lower().startswith("y") or (not answer and default)
+            problem = f'"{readable(answer)}" is not a valid answer, please try again.'
+            sys.stderr.write(f"X Sorry, your reply was invalid: {problem}\n")
         return False
 
     def ask(
@@ -79,6 +81,7 @@ class Prompts:
                     answer = getpass(f"{self.mark} {question} ", sys.stderr)
                 return check(answer)
             except (KeyboardInterrupt, EOFError):
+                sys.stderr.write("\n")
                 raise Aborted("interrupt") from None
             except ValueError as error:
                 sys.stderr.write(f"X Sorry, your reply was invalid: {error}\n")
@@ -145,6 +148,7 @@ class Prompts:
             sys.stderr.write("\n")
             raise Aborted("interrupt") from None
         if not line:
+            sys.stderr.write("\n")
             raise Aborted("interrupt")
         return line.strip()
 

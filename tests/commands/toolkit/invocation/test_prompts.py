@@ -18,8 +18,9 @@ def test_a_name_is_picked_and_removal_confirmed(run: Callable[..., Result], talk
     code, shown = talk(["stream", "rm"], [DOWN, "n"])
     assert code == 0
     assert "? Really delete Stream BB (y/N) n\n" in shown
-    code, shown = talk(["stream", "rm"], ["", "n"])
+    code, shown = talk(["stream", "rm"], ["", "what", "n"])
     assert code == 0
+    assert 'X Sorry, your reply was invalid: "what" is not a valid answer' in shown
     assert "? Really delete Stream AA (y/N) n\n" in shown
     code, shown = talk(["stream", "rm"], ["B", "y"])
     assert (code, run("stream", "ls", "-n").out) == (0, "AA\nCC\n")
@@ -30,6 +31,16 @@ def test_a_name_is_picked_and_removal_confirmed(run: Callable[..., Result], talk
     assert code == 0
     assert "  1) AA\n  2) CC\n? Select a Stream (AA) 2\n" in shown
     assert "? Really delete Stream CC (y/N) n\n" in shown
+
+
+def test_who_has_seen_enough_leaves_a_view(run: Callable[..., Result], talk: Talk) -> None:
+    run("stream", "add", "PAGES", "--subjects", "pages", "--defaults")
+    run("pub", "-J", "-q", "pages", "x", "--count", "3")
+    for answers in (["n"], ["", CTRL_C]):
+        code, shown = talk(["stream", "view", "PAGES", "1"], answers)
+        assert code == 0, shown
+        assert "error" not in shown
+        assert shown.count("Next Page?") == len(answers)
 
 
 def test_missing_answers_of_add_are_asked_for(run: Callable[..., Result], talk: Talk) -> None:
