@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -29,8 +30,8 @@ def filler(cluster: Cluster, name: str = "n1", timeout_s: float = 30.0) -> Fille
 def filled(cluster: Cluster, count: int = COUNT) -> str:
     """A stream with three replicas; the server that leads it."""
     wait_for(lambda: is_made(cluster), "the stream is made and has a leader")
+    wait_for(lambda: is_filled(cluster, count), "the stream is filled", 120)
     with filler(cluster) as made:
-        made.publish(plain(count, "s"))
         wait_for(lambda: current(made), "all replicas are current", 60)
         leader: str = made.api("STREAM.INFO.S")["cluster"]["leader"]
         return leader
@@ -43,6 +44,19 @@ def is_made(cluster: Cluster) -> bool:
             made.stream("S", num_replicas=3, allow_direct=True)
             return bool(made.api("STREAM.INFO.S").get("cluster", {}).get("leader"))
     except (RuntimeError, TimeoutError):  # who does not lead does not answer
+        return False
+
+
+def is_filled(cluster: Cluster, count: int) -> bool:
+    """Whether an empty stream took so many; one whose leader changes meanwhile is begun anew."""
+    try:
+        with filler(cluster) as made:
+            with suppress(RuntimeError):  # An attempt before may have got no further than this.
+                made.api("STREAM.DELETE.S")
+            made.stream("S", num_replicas=3, allow_direct=True)
+            made.publish(plain(count, "s"))
+            return True
+    except (RuntimeError, TimeoutError):
         return False
 
 
