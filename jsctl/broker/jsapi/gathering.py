@@ -61,6 +61,8 @@ class AskedInfos:
     token: int
     account: str
     assets: deque[Asset]
+    infos: list[tuple[str, str, bytes]] = field(default_factory=list)
+    """Found so far. All are told together: who hears nothing of an asset takes it for gone."""
 
 
 @dataclass(slots=True)
@@ -223,16 +225,14 @@ class Gathering:
     def _answer_questions(self) -> None:
         while self._questions and self.budget.left > 0:
             asked = self._questions[0]
-            infos = list[tuple[str, str, bytes]]()
             while asked.assets and self.budget.left > 0:
                 asset = asked.assets.popleft()
                 info = self.info(asked.account, asset)
                 if info is not None:
-                    infos.append((*asset, dumps(info)))
+                    asked.infos.append((*asset, dumps(info)))
             if not asked.assets:
                 self._questions.popleft()
-            if infos or not asked.assets:
-                told = GatherReply(asked.token, infos)
+                told = GatherReply(asked.token, asked.infos)
                 self.engine.outbox.parcel(asked.peer).gathered.append(told)
 
     def told(self, reply: GatherReply) -> None:

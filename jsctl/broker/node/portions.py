@@ -5,9 +5,8 @@ which follows at once and takes what arrived meanwhile as well. A request that i
 turn's units is served alone. Those beyond `waiting_max` are dropped, as nats-server does.
 """
 
-import re
-
 from jsctl.broker.interest.targets import Captured, Sink
+from jsctl.broker.jsapi.deciding.searches import may_search
 from jsctl.broker.jsapi.direct_responder import DirectGetResponder
 from jsctl.broker.sessions.request_budget import REQUEST_UNITS
 
@@ -20,8 +19,6 @@ SUBJECTS_PER_UNIT = 64
 UNIT_BYTES = 512
 """A body counts one unit more for each of these."""
 LOOKUP_BYTES_MAX = 128
-_PATTERN = re.compile(rb"[*>\\]").search
-"""What a pattern has, be it escaped: the lookup of one is a look at all subjects as well."""
 
 
 class Portions:
@@ -82,7 +79,7 @@ class Portions:
             if isinstance(owner, DirectGetResponder):
                 is_lookup = _is_lookup(payload)
                 units = LOOKUP_UNITS if is_lookup else units + BATCH_UNITS
-                if not is_lookup or _PATTERN(payload) or _PATTERN(captured[0]):
+                if not is_lookup or may_search(payload) or may_search(captured[0]):
                     units += owner.replica.store.subject_count // SUBJECTS_PER_UNIT
             self._left -= units
         return len(messages)

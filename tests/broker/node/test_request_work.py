@@ -1,11 +1,13 @@
 """What requests cost beyond being taken keeps nobody else waiting, wherever they come in."""
 
 import json
+from collections import Counter
 
 import pytest
 
 from jsctl.broker.jetstream.streams import admission
 from jsctl.broker.jsapi.gathering import Gathering
+from jsctl.broker.peers.items import GatherReply
 from jsctl.broker.turn import Query, TurnInputs
 from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.node_play import NodePlay, PlayClient
@@ -188,6 +190,14 @@ def test_a_list_over_several_servers_is_whole(at: str, monkeypatch: pytest.Monke
         made = client.ask(f"$JS.API.STREAM.CREATE.{name}", name=name, storage="memory")
         assert "error" not in made
     steps = steps_of(cluster, monkeypatch)
+    told = Counter[int]()
+    real_told = Gathering.told
+
+    def count_told(self: Gathering, reply: GatherReply) -> None:
+        told[reply.token] += 1
+        real_told(self, reply)
+
+    monkeypatch.setattr(Gathering, "told", count_told)
     client.subscribe("in.>")
     client.send(requests(6, "$JS.API.STREAM.LIST"))
     cluster.wait(lambda: len(answers(client)) == 6, "all lists")
@@ -195,6 +205,8 @@ def test_a_list_over_several_servers_is_whole(at: str, monkeypatch: pytest.Monke
         found = json.loads(body)
         assert [one["config"]["name"] for one in found["streams"]] == names
         assert not found.get("missing")
+    assert len(told) == 6
+    assert set(told.values()) <= {1, 2}, "each server tells all it has at once"
     assert sum(count for _, _, count in steps) == 6 * 240
     assert max(count for _, _, count in steps) <= UNITS // 4 + 1
 

@@ -3,8 +3,8 @@
 import random
 from collections import Counter
 from collections.abc import Callable
-from unittest.mock import patch
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -205,7 +205,9 @@ class Model(RuleBasedStateMachine):
         """Also as where there are more than a few subjects."""
         match = Filters([subject]).match
         want = [seq for seq, one in self.model.items() if match(one.subject)]
-        with patch.object(newest, "_MANY", few), patch.object(subject_index, "_ORDERED_MIN", few):
+        with pytest.MonkeyPatch.context() as limits:
+            limits.setattr(newest, "_MANY", few)
+            limits.setattr(subject_index, "_ORDERED_MIN", few)
             assert self.store.last_for(subject) == (want[-1] if want else None)
 
     @rule(time=st.integers(990, 1600))

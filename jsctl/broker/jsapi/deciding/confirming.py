@@ -59,6 +59,7 @@ class Confirming:
 
     def _read(self, group: RaftGroup, held: HeldRequest) -> None:
         if len(self._reading) >= HELD_MAX:
+            self.dropped += 1
             return
         unit = group.unit
         if isinstance(unit, StreamReplica) and unit.leading is not None:

@@ -19,14 +19,14 @@ _SEARCHES = {
     "consumer_reset": LISTED,
 }
 """Operation -> how many subjects are looked at for a unit, if it is about a pattern."""
-_PATTERN = re.compile(rb"[*>\\]|last_per_subject").search
+may_search = re.compile(rb"[*>\\]|last_per_subject").search
 """What a request for a pattern has in it, be it escaped."""
 
 
 def search_units(view: ApiView, request: ApiRequest, call: ApiCall) -> int:
     """What a request costs beyond being taken. It is an estimate: nothing is understood here."""
     per_unit = _SEARCHES.get(call.operation)
-    if per_unit is not None and _PATTERN(request.payload):
+    if per_unit is not None and may_search(request.payload):
         replica = view.stream_replica(request.account, call.stream)
         return 0 if replica is None else replica.store.subject_count // per_unit
     if call.operation == "stream_schedules":
