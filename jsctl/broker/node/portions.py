@@ -6,9 +6,8 @@ turn's units is served alone. Those beyond `waiting_max` are dropped, as nats-se
 """
 
 from jsctl.broker.interest.targets import Captured, Sink
-from jsctl.broker.jsapi.deciding.searches import may_search
 from jsctl.broker.jsapi.direct_responder import DirectGetResponder
-from jsctl.broker.sessions.request_budget import REQUEST_UNITS
+from jsctl.broker.sessions.request_budget import REQUEST_UNITS, may_search
 
 LOOKUP_UNITS = 1
 """Of a direct get of one message."""

@@ -1,10 +1,9 @@
 """What requests cost that look through a whole stream, in units of `RequestBudget`."""
 
-import re
-
 from jsctl.api.subjects import ApiCall
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jsapi.live_view import ApiView
+from jsctl.broker.sessions.request_budget import may_search
 
 LISTED = 16
 """Subjects or schedules a unit that are looked at, counted, sorted, or told of one by one."""
@@ -19,8 +18,6 @@ _SEARCHES = {
     "consumer_reset": LISTED,
 }
 """Operation -> how many subjects are looked at for a unit, if it is about a pattern."""
-may_search = re.compile(rb"[*>\\]|last_per_subject").search
-"""What a request for a pattern has in it, be it escaped."""
 
 
 def search_units(view: ApiView, request: ApiRequest, call: ApiCall) -> int:
