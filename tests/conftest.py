@@ -34,6 +34,7 @@ LONGEST_FIRST = (
     "commands/test_interrupted.py",
     "commands",
     "docs",
+    "fuzz",
     "test_tidy.py",
 )
 """Where parallel runs begin; at the end, short tests let all workers end at the same time."""

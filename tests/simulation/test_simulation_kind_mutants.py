@@ -241,7 +241,7 @@ def _voters_are_added_again(patch: Patch) -> None:
         (_delivered_once_more, 200),
         (_any_number_without_ack, 2),
         (_no_filter, 0),
-        (_half_the_window, 13),
+        (_half_the_window, 27),
         (_one_more_expires, 1),
         pytest.param(_nothing_expires, 0, marks=pytest.mark.mutants),
         (_one_more_of_a_subject, 17),

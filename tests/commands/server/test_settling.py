@@ -89,6 +89,7 @@ def test_what_a_server_has_is_followed_to_others(kind: str, cli: Run) -> None:
         assert left.code == 0, left.err
         assert "All streams and consumers are current on their servers" in left.err
         cluster[gone].stop()
+        cluster.wait_meta_leader()  # It may have been the one who stopped.
         living = ",".join(broker.url for broker in cluster if broker.name != gone)
         others = ("--server", living, "--timeout", "10s")
         removed = cli(*others, *AS_SYSTEM, "server", "cluster", "peer-remove", gone, "-f", *WAIT)
