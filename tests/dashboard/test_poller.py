@@ -14,7 +14,14 @@ from textual.widgets import ContentSwitcher
 from jsctl.api.times import SECOND_NS
 from jsctl.dashboard.app import Dashboard
 from jsctl.dashboard.connection.link import Dialer, Hear, Link
-from jsctl.dashboard.connection.poller import Poller, Show
+from jsctl.dashboard.connection.poller import (
+    DETAILS_MAX_S,
+    DETAILS_MIN_S,
+    DETAILS_SHARE,
+    Poller,
+    Show,
+    next_pause,
+)
 from jsctl.dashboard.model.model import Told
 from jsctl.dashboard.model.snapshot import Badge, Snapshot
 from jsctl.dashboard.options import DashboardOptions
@@ -107,6 +114,16 @@ async def test_cheap_questions_often_and_dear_ones_seldom() -> None:
         assert run.shown[-1].badge is Badge.HEALTHY
         assert [one.name for one in run.shown[-1].streams] == ["S"]
     assert link.closed == 1
+
+
+def test_one_slow_look_does_not_make_all_that_is_shown_old() -> None:
+    assert next_pause(1.0, DETAILS_MIN_S) == 2 * DETAILS_MIN_S
+    assert next_pause(0.01, 2 * DETAILS_MIN_S) == DETAILS_MIN_S
+    pause = DETAILS_MIN_S
+    for _ in range(8):
+        pause = next_pause(1.0, pause)
+    assert pause == 1.0 / DETAILS_SHARE
+    assert next_pause(1_000.0, DETAILS_MAX_S) == DETAILS_MAX_S
 
 
 @pytest.mark.parametrize(

@@ -207,7 +207,7 @@ class Poller:
             await self._guarded(partial(rounds.look, raft=self.wants_raft))
             self.publish()
             cost = perf_counter() - started
-            self._details_s = min(max(cost / DETAILS_SHARE, DETAILS_MIN_S), DETAILS_MAX_S)
+            self._details_s = next_pause(cost, self._details_s)
             if await _wait(self._hurry, max(self._details_s, self.refresh_s)):
                 await asyncio.sleep(HURRY_S + min(cost, 1.0))
 
@@ -226,6 +226,16 @@ class Poller:
             self._hurry.set()
         if event.what == "server":
             self._soon.set()
+
+
+def next_pause(cost_s: float, pause_s: float) -> float:
+    """Seconds until details are asked for again, after a look that took `cost_s`; `pause_s` was the
+    pause before it.
+
+    At most twice that: one slow look, as the first one is while the screen is made, does not make
+    what is shown a minute old.
+    """
+    return min(max(cost_s / DETAILS_SHARE, DETAILS_MIN_S), 2 * pause_s, DETAILS_MAX_S)
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> bool:
