@@ -233,6 +233,21 @@ class TurnInputs:
     steady_ns: int = 0
     """The time of the turn by a clock that nobody sets; 0: not known."""
 
+    @property
+    def rare(self) -> bool:
+        """Whether there is something else than input of connections and finished disk batches."""
+        return bool(
+            self.accepted
+            or self.closed
+            or self.dial_failed
+            or self.disk_failed
+            or self.verified
+            or self.secured
+            or self.queries
+            or self.commands
+            or self.reloaded
+        )
+
 
 @dataclass(slots=True)
 class TurnOutputs:

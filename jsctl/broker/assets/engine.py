@@ -346,6 +346,27 @@ class Engine:
         """End of the turn: work for the disk thread."""
         return self.groups.seal()
 
+    @property
+    def rests(self) -> bool:
+        """Whether the turn left nothing undone: until `urgent_ns`, a turn that brings nothing has
+        nothing to do here."""
+        groups, context = self.groups, self.context
+        left = (
+            self.assets.waiting,
+            groups.changes,
+            groups.needs_state,
+            groups.checkpoints.finished,
+            groups.reads.answers,
+            self.reads,
+            self.introductions.early,
+            context.strangers,
+            context.facts,
+            context.unused,
+            context.crowds,
+            context.logs,
+        )
+        return not any(left)
+
     def urgent_ns(self) -> int | None:
         """When the next turn has to be for groups and replicas, even if nothing arrives."""
         queue, schedule = self.context.queue, self.groups.schedule

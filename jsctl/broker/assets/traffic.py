@@ -55,3 +55,8 @@ class RouterTraffic:
             return None
         changed, found.sublist.changed = found.sublist.changed, []
         return changed
+
+    def has_changes(self, account: str) -> bool:
+        """Whether `changes` would tell of any."""
+        found = self.router.accounts.get(account)
+        return found is None or found.sublist.changed != []

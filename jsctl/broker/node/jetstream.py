@@ -272,6 +272,16 @@ class JetStream:
             sessions.relieve(group)
 
     @property
+    def is_stirred(self) -> bool:
+        """Whether input of this turn concerns JetStream although no sink captured it."""
+        return bool(self.engine.context.facts) or self.engine.assets.pushers.stirred
+
+    @property
+    def rests(self) -> bool:
+        """Whether a turn before `urgent_ns` that brings nothing has nothing to do here."""
+        return self.engine.rests and not (self.api.gathering.questions or self._direct.late)
+
+    @property
     def expecting(self) -> bool:
         """Whether each turn may be the one that something waits for."""
         engine = self.engine

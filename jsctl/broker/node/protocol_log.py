@@ -26,7 +26,7 @@ from jsctl.broker.protocol.ops import (
 from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.routing.setup import limits
 from jsctl.broker.sessions.session import ClientSession
-from jsctl.broker.turn import LogLevel, LogLine
+from jsctl.broker.turn import LogLevel, LogLine, TurnOutputs
 from jsctl.dataclass import dataclass
 
 CREATED = "Client connection created"
@@ -93,6 +93,13 @@ class ProtocolLog:
         for op in watched.parser.feed(chunk):
             for text in self._said(op):
                 self._trace(watched.session, f"<<- {text}")
+
+    def ended(self, outputs: TurnOutputs) -> None:
+        """A turn has been carried out: its lines go with what it put out."""
+        self.sent(outputs.writes)
+        for conn, reason in outputs.closes:
+            self.gone(conn, reason)
+        outputs.logs += self.take()
 
     def sent(self, writes: list[tuple[int, bytes]]) -> None:
         """What clients are told in this turn."""

@@ -2,12 +2,13 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from jsctl.broker import lazy
 from jsctl.broker.interest.targets import Sink
+from jsctl.broker.node.agenda import STAYING, Agenda
 from jsctl.broker.node.doors import Door
-from jsctl.broker.node.lame_duck import LameDuck, Stage
+from jsctl.broker.node.lame_duck import LameDuck
 from jsctl.broker.node.portions import Portions
 from jsctl.broker.node.protocol_log import protocol_log
 from jsctl.broker.options import Options
@@ -39,22 +40,13 @@ else:
     gateways = lazy.module("jsctl.broker.node.gateways", optional=True)
 
 
-STAYING: Final = Stage.STAYING
-"""Members of an enum are found much slower than this, and this one is asked for in each turn."""
 UNFINISHED_SHARE = 4
 """Requests that come in have this part of a turn in any case, and wait behind earlier ones."""
-LOOK_NS = 100_000_000
-"""How often parts that nothing happened to are looked at, if there are turns."""
 
 
 class RunningNode:
-    """A node that knows where it listens: every part is there.
-
-    Most turns carry messages, and are nothing to the parts that time or rare events concern:
-    elections of who is there, statistics, requests that wait, routes. These are looked at when one
-    of them is due, when something happened that may have changed that (`_stirred`), and now and
-    then; in other turns they cost one comparison.
-    """
+    """A node that knows where it listens: every part is there. Which of them a turn is something
+    to, its `Agenda` tells."""
 
     def __init__(
         self,
@@ -72,8 +64,6 @@ class RunningNode:
         self._links = server.links
         self._leafs = server.leafs
         self._gates = server.gates
-        doors: tuple[Door | None, ...] = (server.links, server.leafs, server.gates)
-        self._doors = tuple(door for door in doors if door is not None)
         self._line = server.line
         self._protocol_log = protocol_log(server.options)
         limits = server.options.jetstream.limits
@@ -84,13 +74,8 @@ class RunningNode:
         self._busy = False
         """The last turn had no room for all requests."""
         self._logs: list[LogLine] = []
-        self._stirred = True
-        """Something happened that may have changed when other parts are due."""
-        self._due_ns: int | None = None
-        """When one of those parts is."""
-        self._look_ns = 0
-        self._expecting = False
-        """At the end of the last turn something waited that each turn may bring."""
+        self._agenda = Agenda(server, jetstream, system, departure, self._portions)
+        self._doors = self._agenda.doors
 
     def start(self, now_ns: int) -> TurnOutputs:
         """Recover, and look for the others. Raises DiskError, Damaged."""
@@ -134,7 +119,7 @@ class RunningNode:
             urls = (client_urls, leafnode_url, gateway_url)
             self._links.change_options(options, server_id, addresses, *urls, router.now_ns)
         self._system.reloaded()
-        self._stirred = True
+        self._agenda.stirred = True
 
     def reload_leafs(self, settings: "LeafSettings") -> None:
         """The same of leaf nodes and hubs."""
@@ -153,30 +138,59 @@ class RunningNode:
         self._router.now_ns = now_ns
         if inputs.process is not None:
             self.server.tallies.process = inputs.process
-        rare = _is_rare(inputs)
-        self._stirred = self._stirred or rare
-        jetstream = self.jetstream
-        ticks = jetstream.take_early(now_ns, inputs) if jetstream is not None else 0
+        agenda, jetstream, rare = self._agenda, self.jetstream, inputs.rare
+        agenda.stirred = agenda.stirred or rare
+        quiet = now_ns < agenda.quiet_until_ns and not (agenda.stirred or inputs.synced)
+        ticks = 0
+        if jetstream is not None and not quiet:
+            ticks = jetstream.take_early(now_ns, inputs)
         if rare:
             self._take_news(inputs, now_ns)
         self._take_input(inputs, now_ns)
         if self._links is not None:
             self._follow_links()
+        outputs = TurnOutputs()
+        if quiet:
+            self._sessions.tick(now_ns)
+            if not self._has_come:
+                self._emit(outputs, now_ns, quiet=True)
+                return outputs
+            if jetstream is not None:
+                ticks = jetstream.take_early(now_ns, inputs)
+        brought = inputs.synced or self._router.has_dirty
+        self._work(inputs, now_ns, ticks, outputs)
+        self._emit(outputs, now_ns)
+        agenda.quiet_until_ns = 0
+        if not brought and not self._router.has_dirty:
+            agenda.rest(busy=self._busy)
+        return outputs
+
+    @property
+    def _has_come(self) -> bool:
+        """Whether the turn brought something that is not just passed on."""
+        jetstream = self.jetstream
+        stirred = self._agenda.stirred or self._router.has_dirty
+        if stirred or (jetstream is not None and jetstream.is_stirred):
+            return True
+        return self._links is not None and self._links.has_peers
+
+    def _work(self, inputs: TurnInputs, now_ns: int, ticks: int, outputs: TurnOutputs) -> None:
+        """All that follows from what came in; `ticks`: what is left of the time that went by."""
+        jetstream = self.jetstream
+        if self._links is not None:
+            self._meet_peers()
         for command in inputs.commands:
             self._command(command, now_ns)
         self._go_on()
         if jetstream is not None and ticks:
             jetstream.engine.tick_late()
         self._sessions.tick(now_ns)
-        if self._is_time(now_ns):
+        if self._agenda.is_time(now_ns):
             self._tick(now_ns)
         if jetstream is not None:
             jetstream.work(self._collect)
-        outputs = TurnOutputs()
         if inputs.queries or self._queries:
             self._answer_queries(inputs.queries, outputs)
-        self._emit(outputs, now_ns)
-        return outputs
 
     def _go_on(self) -> None:
         """With what earlier turns left, then with what came in."""
@@ -190,7 +204,7 @@ class RunningNode:
                 jetstream.api.begin_turn()
             self._system.go_on(1)
             units = max(budget.left, units // UNFINISHED_SHARE)
-            self._stirred = True
+            self._agenda.stirred = True
         for sink in self._portions.begin(units):
             self._take_sink(sink)
         self._collect()
@@ -307,9 +321,12 @@ class RunningNode:
                 self._leafs.tell_urls(urls)
         if self._gates is not None:
             gateways.follow(self._gates, links, self._router.now_ns)
-        for name, change in links.take_peers():
-            if self.jetstream is not None:
-                self.jetstream.peer_changed(name, change)
+
+    def _meet_peers(self) -> None:
+        links, jetstream = self._links, self.jetstream
+        for name, change in links.take_peers() if links is not None else ():
+            if jetstream is not None:
+                jetstream.peer_changed(name, change)
 
     def _command(self, command: Command, now_ns: int) -> None:
         if command is Command.RELOAD:
@@ -321,17 +338,8 @@ class RunningNode:
             if self._links is not None:
                 self._links.mesh.lame_duck()
 
-    def _is_time(self, now_ns: int) -> bool:
-        """Whether this turn looks at the parts that most turns are nothing to."""
-        return (
-            self._stirred
-            or now_ns >= self._look_ns
-            or self._expecting
-            or self._departure.stage is not STAYING
-        )
-
     def _tick(self, now_ns: int) -> None:
-        self._stirred = True
+        self._agenda.stirred = True
         if self.jetstream is not None:
             self.jetstream.engine.look()
         for door in self._doors:
@@ -343,6 +351,7 @@ class RunningNode:
             self.jetstream.know_clusters(connections.bare(), connections.serving(), now_ns)
         if self._links is not None:
             self._follow_links()
+            self._meet_peers()
         self._system.tick(now_ns)
         if self.jetstream is not None:
             self.jetstream.tick(now_ns)
@@ -355,7 +364,7 @@ class RunningNode:
         """Pass on what replicas found out, and hand what sinks captured to whom it concerns."""
         jetstream = self.jetstream
         if jetstream is not None and jetstream.engine.context.facts:
-            self._stirred = True
+            self._agenda.stirred = True
             if jetstream.pass_on():
                 self._system.jetstream_changed(self._router.now_ns)
         while sinks := self._router.take_dirty():
@@ -371,9 +380,9 @@ class RunningNode:
             self._portions.cut(sink)
         if jetstream is None or not jetstream.take(sink, self._router.now_ns):
             self._system.take(sink)
-            self._stirred = True
+            self._agenda.stirred = True
         elif jetstream.stirred or self._portions.waiting:
-            jetstream.stirred, self._stirred = False, True
+            jetstream.stirred, self._agenda.stirred = False, True
 
     def _answer_queries(self, queries: Sequence[Query], outputs: TurnOutputs) -> None:
         """Make as many pages as the turn has room for, one at least."""
@@ -391,21 +400,18 @@ class RunningNode:
 
     # The end of the turn
 
-    def _emit(self, outputs: TurnOutputs, now_ns: int) -> None:
+    def _emit(self, outputs: TurnOutputs, now_ns: int, *, quiet: bool = False) -> None:
         if self._departure.stage is not STAYING:
             self._departure.step(now_ns, outputs)
             if outputs.exit:
                 self._system.shutdown()
-        if self.jetstream is not None:
+        if self.jetstream is not None and not quiet:
             self.jetstream.emit(outputs, self._sessions)
         if self._router.tracing.open:
             self._system.tell(self._router.tracing.take())
         self._sessions.emit(outputs)
         if self._protocol_log is not None:
-            self._protocol_log.sent(outputs.writes)
-            for conn, reason in outputs.closes:
-                self._protocol_log.gone(conn, reason)
-            outputs.logs += self._protocol_log.take()
+            self._protocol_log.ended(outputs)
         for door in self._doors:
             door.emit(outputs)
         if self._logs or self._departure.logs:
@@ -415,9 +421,13 @@ class RunningNode:
         if self.server.tallies.failed or outputs.exit:
             self._end(outputs)
         outputs.reload = self._system.take_reload()
-        outputs.deadline_ns = self._deadline(now_ns)
+        self._busy = self._budget.left <= 0 and self._has_more
+        if quiet and not self._doors:
+            outputs.deadline_ns = self._agenda.quiet_deadline_ns()
+        else:
+            outputs.deadline_ns = self._agenda.deadline_ns(now_ns, busy=self._busy)
         # What a client is closed for is told when the next turn looks.
-        self._stirred = bool(outputs.closes)
+        self._agenda.stirred = bool(outputs.closes)
 
     def _end(self, outputs: TurnOutputs) -> None:
         if self.server.tallies.failed:
@@ -425,55 +435,9 @@ class RunningNode:
         if self.jetstream is not None:
             self.jetstream.close()
 
-    def _deadline(self, now_ns: int) -> int | None:
-        jetstream = self.jetstream
-        self._expecting = (
-            self._system.expecting
-            or (jetstream is not None and jetstream.expecting)
-            or (self._leafs is not None and self._leafs.expecting)
-            or (self._links is not None and self._links.expecting)
-            or (self._gates is not None and self._gates.take_stirred())
-        )
-        self._busy = self._budget.left <= 0 and self._has_more
-        if self._busy or self._portions.waiting:
-            return now_ns
-        if self._stirred or self._expecting or (jetstream is not None and jetstream.pending):
-            self._plan(now_ns)
-        due_ns = self._due_ns
-        urgent_ns = None if jetstream is None else jetstream.urgent_ns()
-        for at in (self._sessions.deadline_ns(), urgent_ns):
-            if at is not None and (due_ns is None or at < due_ns):
-                due_ns = at
-        return due_ns
-
     @property
     def _has_more(self) -> bool:
         """Whether the next turn, which follows at once, has something to go on with."""
         jetstream = self.jetstream
         waits = bool(self._system.waiting or self._queries)
         return waits or (jetstream is not None and jetstream.api.busy)
-
-    def _plan(self, now_ns: int) -> None:
-        """See when one of the parts is due that most turns are nothing to."""
-        due = [self._system.next_due_ns(), self._departure.next_due_ns(now_ns)]
-        due += [door.deadline_ns() for door in self._doors]
-        if self.jetstream is not None:
-            due.append(self.jetstream.next_due_ns())
-        self._due_ns = min((at for at in due if at is not None), default=None)
-        look_ns = now_ns + LOOK_NS
-        self._look_ns = look_ns if self._due_ns is None else min(look_ns, self._due_ns)
-
-
-def _is_rare(inputs: TurnInputs) -> bool:
-    """Whether there is something else than input of connections and finished disk batches."""
-    return bool(
-        inputs.accepted
-        or inputs.closed
-        or inputs.dial_failed
-        or inputs.disk_failed
-        or inputs.verified
-        or inputs.secured
-        or inputs.queries
-        or inputs.commands
-        or inputs.reloaded
-    )

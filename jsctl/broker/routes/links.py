@@ -162,6 +162,11 @@ class Links:
         self.follow()
         self.router.routes.pin(made.pinned)
 
+    @property
+    def has_peers(self) -> bool:
+        """Whether `take_peers` has something."""
+        return bool(self._peers)
+
     def take_peers(self) -> list[tuple[str, PeerChange]]:
         """(name, True) for each broker that was linked, (name, False) for each server gone."""
         taken, self._peers = self._peers, []

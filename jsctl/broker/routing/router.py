@@ -356,6 +356,11 @@ class Router:
         """Interest and messages from another server."""
         self.routes.take(link, ops)
 
+    @property
+    def has_dirty(self) -> bool:
+        """Whether `take_dirty` has something."""
+        return bool(self.delivery.dirty)
+
     def take_dirty(self) -> list[Sink]:
         """Sinks that captured something since the last call, in order of their first message."""
         dirty = self.delivery.dirty

@@ -12,14 +12,17 @@ from typing import Any
 
 import pytest
 
-from jsctl.broker.node.running import LOOK_NS
+from jsctl.api.times import parse_time
+from jsctl.broker.node.agenda import LOOK_NS
 from jsctl.broker.turn import TurnInputs
 from tests.support.cluster_play import ClusterPlay
 from tests.support.node_play import NodePlay, PlayClient
 
 PACKAGE = "jsctl"
-EMPTY_CALLS_MAX = 65
-PING_CALLS_MAX = 80
+EMPTY_CALLS_MAX = 25
+IN_CLUSTER_MORE = 30
+PING_CALLS_MAX = 40
+REQUEST_CALLS_MAX = 100
 MICROSECOND_NS = 1_000
 
 
@@ -73,6 +76,74 @@ def test_a_ping_is_nothing_to_most_parts(play: NodePlay) -> None:
     assert "SystemAccount.tick" not in calls and "JetStream.tick" not in calls
 
 
+def quiet(play: NodePlay, client: PlayClient) -> None:
+    """Turns until they call nothing of JetStream, each a microsecond after the last one."""
+    for _ in range(5):
+        play.now_ns += MICROSECOND_NS
+        calls: list[str] = []
+        with counted(calls):
+            client.send(b"PING\r\n")
+        if "Engine.run" not in calls:
+            return
+    pytest.fail("JetStream works in each turn")
+
+
+def test_messages_that_are_passed_on_are_nothing_to_jetstream(play: NodePlay) -> None:
+    asks, answers = play.connect("a"), play.connect("a")
+    answers.subscribe("service")
+    asks.subscribe("inbox.*")
+    asks.publish("service", b"?", "inbox.0")  # What is passed on is looked up once.
+    answers.publish("inbox.0", b"!")
+    quiet(play, asks)
+    calls: list[str] = []
+    with counted(calls):
+        asks.publish("service", b"?", "inbox.1")
+        answers.publish("inbox.1", b"!")
+    assert [subject for subject, _, _ in asks.messages] == ["inbox.0", "inbox.1"]
+    assert not [one for one in calls if one.startswith(("Engine.", "JetStream.e", "Groups."))]
+    assert len(calls) <= REQUEST_CALLS_MAX, "\n".join(calls)
+
+
+def test_a_publish_behind_quiet_turns_has_the_time_of_its_own(play: NodePlay) -> None:
+    client = play.connect("a")
+    quiet(play, client)
+    play.now_ns += LOOK_NS // 2
+    client.send(b"PING\r\n")
+    play.now_ns += MICROSECOND_NS
+    assert client.request("s.x", b"late")
+    stored = client.ask("$JS.API.STREAM.MSG.GET.S", last_by_subj="s.x")["message"]
+    assert parse_time(stored["time"]) == play.now_ns
+
+
+def test_who_begins_to_listen_in_a_quiet_turn_is_delivered_to_at_once(play: NodePlay) -> None:
+    client = play.connect("a")
+    assert client.request("s.x", b"waits")
+    config = {"durable_name": "C", "deliver_subject": "deliver", "ack_policy": "none"}
+    made = client.ask("$JS.API.CONSUMER.DURABLE.CREATE.S.C", stream_name="S", config=config)
+    assert "error" not in made
+    quiet(play, client)
+    client.subscribe("deliver")
+    assert client.messages[-1][0] == "s.x" and client.messages[-1][2] == b"waits"
+
+
+def test_what_is_due_comes_in_time_while_others_only_pass_messages_on(play: NodePlay) -> None:
+    client, other = play.connect("a"), play.connect("a")
+    client.subscribe("deliver")
+    wait_ns = 1_000_000_000
+    config: dict[str, object] = {"durable_name": "C", "deliver_subject": "deliver"}
+    config |= {"ack_policy": "explicit", "ack_wait": wait_ns}
+    made = client.ask("$JS.API.CONSUMER.DURABLE.CREATE.S.C", stream_name="S", config=config)
+    assert "error" not in made
+    assert client.request("s.x", b"again")
+    first_ns = play.now_ns
+    count = sum(subject == "s.x" for subject, _, _ in client.messages)
+    while sum(subject == "s.x" for subject, _, _ in client.messages) == count:
+        play.now_ns += 1_000 * MICROSECOND_NS
+        other.send(b"PING\r\n")
+        assert play.now_ns <= first_ns + 2 * wait_ns
+    assert wait_ns <= play.now_ns - first_ns <= wait_ns + 60_000 * MICROSECOND_NS
+
+
 def test_a_server_of_a_cluster_looks_no_more_often() -> None:
     cluster = ClusterPlay()
     cluster.run(5)
@@ -82,8 +153,8 @@ def test_a_server_of_a_cluster_looks_no_more_often() -> None:
         calls.clear()
         with counted(calls):
             server.node.turn(TurnInputs(), cluster.now_ns + after_ns)
-    # Among the twelve: whether a route that is compressed has more than was opened in this turn.
-    assert len(calls) <= EMPTY_CALLS_MAX + 12, "\n".join(calls)
+    # Among them: whether a route that is compressed has more than was opened in this turn.
+    assert len(calls) <= EMPTY_CALLS_MAX + IN_CLUSTER_MORE, "\n".join(calls)
 
 
 def test_who_comes_and_goes_is_told_without_time_going_by(play: NodePlay) -> None:

@@ -81,6 +81,11 @@ class Pushers:
         self._by_account.clear()
         self._places.clear()
 
+    @property
+    def stirred(self) -> bool:
+        """Whether `concerned` has somebody to ask."""
+        return any(map(self.traffic.has_changes, self._by_account))
+
     def concerned(self) -> Iterator[ConsumerReplica]:
         """Those for whom somebody began to listen since the last call, or nobody does any more."""
         for account, there in self._by_account.items():

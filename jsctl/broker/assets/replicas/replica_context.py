@@ -46,6 +46,9 @@ class AccountTraffic(Protocol):
     def changes(self, account: str) -> list[bytes] | None:
         """Patterns on which somebody began or ceased to listen since the last call; None: any."""
 
+    def has_changes(self, account: str) -> bool:
+        """Whether `changes` would tell of any."""
+
 
 REFUSED_NS = 20_000_000
 """How soon a leader tries again whose log takes nothing: leadership is being handed over, or too
