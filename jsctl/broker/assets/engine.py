@@ -347,6 +347,12 @@ class Engine:
         return self.groups.seal()
 
     @property
+    def is_busy(self) -> bool:
+        """Whether groups or replicas have something to do in this turn or the next, or to tell."""
+        context = self.context
+        return bool(self.groups.schedule.busy or context.queue.waiting or context.logs)
+
+    @property
     def rests(self) -> bool:
         """Whether the turn left nothing undone: until `urgent_ns`, a turn that brings nothing has
         nothing to do here."""

@@ -92,6 +92,11 @@ class DirectGets:
     def __post_init__(self) -> None:
         self.damaged = DamagedReads(self.engine.context)
 
+    @property
+    def waits(self) -> bool:
+        """Whether gets wait for anything."""
+        return bool(self.batches or self.late or self.leaderless or self.damaged.waiting)
+
     def next_due_ns(self) -> int | None:
         """When `tick` has something to do, if nothing is repaired before."""
         due_ns = self.damaged.next_due_ns()

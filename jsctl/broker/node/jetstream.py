@@ -277,6 +277,11 @@ class JetStream:
         return bool(self.engine.context.facts) or self.engine.assets.pushers.stirred
 
     @property
+    def has_read(self) -> bool:
+        """Whether direct gets have left nothing to do, nor time that was told before them."""
+        return not (self._direct.waits or self.engine.is_busy)
+
+    @property
     def rests(self) -> bool:
         """Whether a turn before `urgent_ns` that brings nothing has nothing to do here."""
         return self.engine.rests and not (self.api.gathering.questions or self._direct.late)

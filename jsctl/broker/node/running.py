@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from jsctl.broker import lazy
 from jsctl.broker.interest.targets import Sink
+from jsctl.broker.jsapi.direct_responder import DirectGetResponder
 from jsctl.broker.node.agenda import STAYING, Agenda
 from jsctl.broker.node.doors import Door
 from jsctl.broker.node.lame_duck import LameDuck
@@ -152,36 +153,47 @@ class RunningNode:
         outputs = TurnOutputs()
         if quiet:
             self._sessions.tick(now_ns)
-            if not self._has_come:
+            quiet = not self._is_stirred
+            if quiet and not self._router.has_dirty:
                 self._emit(outputs, now_ns, quiet=True)
                 return outputs
             if jetstream is not None:
                 ticks = jetstream.take_early(now_ns, inputs)
-        brought = inputs.synced or self._router.has_dirty
+        reads = not inputs.synced and self._brings_reads_at_most
+        self._go_on(inputs, now_ns)
+        if quiet and reads and self._has_read:
+            self._emit(outputs, now_ns, quiet=True)
+            return outputs
         self._work(inputs, now_ns, ticks, outputs)
         self._emit(outputs, now_ns)
         agenda.quiet_until_ns = 0
-        if not brought and not self._router.has_dirty:
+        if reads and not self._router.has_dirty:
             agenda.rest(busy=self._busy)
         return outputs
 
     @property
-    def _has_come(self) -> bool:
-        """Whether the turn brought something that is not just passed on."""
-        jetstream = self.jetstream
-        stirred = self._agenda.stirred or self._router.has_dirty
-        if stirred or (jetstream is not None and jetstream.is_stirred):
+    def _is_stirred(self) -> bool:
+        """Whether input that no sink captured is something to the parts."""
+        links, jetstream = self._links, self.jetstream
+        if self._agenda.stirred or (links is not None and links.has_peers):
             return True
-        return self._links is not None and self._links.has_peers
+        return jetstream is not None and jetstream.is_stirred
+
+    @property
+    def _brings_reads_at_most(self) -> bool:
+        """Whether all that sinks have captured are direct gets."""
+        return all(isinstance(one.owner, DirectGetResponder) for one in self._router.dirty)
+
+    @property
+    def _has_read(self) -> bool:
+        """Whether nothing else came of what was captured than answers."""
+        if self._is_stirred or self._router.has_dirty:
+            return False
+        return self.jetstream is None or self.jetstream.has_read
 
     def _work(self, inputs: TurnInputs, now_ns: int, ticks: int, outputs: TurnOutputs) -> None:
         """All that follows from what came in; `ticks`: what is left of the time that went by."""
         jetstream = self.jetstream
-        if self._links is not None:
-            self._meet_peers()
-        for command in inputs.commands:
-            self._command(command, now_ns)
-        self._go_on()
         if jetstream is not None and ticks:
             jetstream.engine.tick_late()
         self._sessions.tick(now_ns)
@@ -192,8 +204,12 @@ class RunningNode:
         if inputs.queries or self._queries:
             self._answer_queries(inputs.queries, outputs)
 
-    def _go_on(self) -> None:
+    def _go_on(self, inputs: TurnInputs, now_ns: int) -> None:
         """With what earlier turns left, then with what came in."""
+        if self._links is not None:
+            self._meet_peers()
+        for command in inputs.commands:
+            self._command(command, now_ns)
         budget = self._budget
         units = budget.left = budget.units_max
         jetstream = self.jetstream

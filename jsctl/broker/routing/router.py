@@ -357,6 +357,11 @@ class Router:
         self.routes.take(link, ops)
 
     @property
+    def dirty(self) -> Sequence[Sink]:
+        """What `take_dirty` would give."""
+        return self.delivery.dirty
+
+    @property
     def has_dirty(self) -> bool:
         """Whether `take_dirty` has something."""
         return bool(self.delivery.dirty)

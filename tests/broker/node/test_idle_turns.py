@@ -23,6 +23,7 @@ EMPTY_CALLS_MAX = 25
 IN_CLUSTER_MORE = 30
 PING_CALLS_MAX = 40
 REQUEST_CALLS_MAX = 100
+GET_CALLS_MAX = 170
 MICROSECOND_NS = 1_000
 
 
@@ -102,6 +103,22 @@ def test_messages_that_are_passed_on_are_nothing_to_jetstream(play: NodePlay) ->
     assert [subject for subject, _, _ in asks.messages] == ["inbox.0", "inbox.1"]
     assert not [one for one in calls if one.startswith(("Engine.", "JetStream.e", "Groups."))]
     assert len(calls) <= REQUEST_CALLS_MAX, "\n".join(calls)
+
+
+def test_reads_are_nothing_to_the_rest_of_jetstream(play: NodePlay) -> None:
+    client = play.connect("a")
+    made = client.ask("$JS.API.STREAM.UPDATE.S", name="S", subjects=["s.>"], allow_direct=True)
+    assert "error" not in made
+    assert client.request("s.x", b"found")
+    client.subscribe("inbox")
+    client.publish("$JS.API.DIRECT.GET.S.s.x", b"", "inbox")
+    play.now_ns += MICROSECOND_NS
+    calls: list[str] = []
+    with counted(calls):
+        client.publish("$JS.API.DIRECT.GET.S.s.x", b"", "inbox")
+    assert [body for subject, _, body in client.messages if subject == "inbox"] == [b"found"] * 2
+    assert "Engine.run" not in calls and "JetStream.emit" not in calls
+    assert len(calls) <= GET_CALLS_MAX, "\n".join(calls)
 
 
 def test_a_publish_behind_quiet_turns_has_the_time_of_its_own(play: NodePlay) -> None:
