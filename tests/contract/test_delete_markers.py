@@ -99,6 +99,28 @@ async def test_a_subject_with_an_older_message_has_no_marker(
     assert (state.first_seq, state.last_seq) == (1, 5)
 
 
+async def test_a_sealed_stream_gets_no_marker(
+    client: Client, js: JetStreamContext, fresh: str
+) -> None:
+    """Its message may stay, as nats-server has it, or go: docs/differences.md."""
+    markers = {"allow_msg_ttl": True, "subject_delete_marker_ttl": 60_000_000_000}
+    streams = {f"{fresh}P": {"allow_msg_ttl": True}, f"{fresh}M": {**markers}}
+    for name, config in streams.items():
+        config = {"subjects": [f"{name}.a"], "max_msgs_per_subject": 1, **config}
+        await made(client, name, **config)
+        await answer(client, f"{name}.a", {"Nats-TTL": "1s"})
+        await made(client, name, "UPDATE", sealed=True, **config)
+    await marked_stream(client, fresh, per_subject=1)
+    await answer(client, f"{fresh}.a", {"Nats-TTL": "1s"})
+
+    async def is_over(stream: str, seq: int) -> bool:
+        return (await js.stream_info(stream)).state.first_seq == seq
+
+    await eventually(partial(is_over, fresh, 2), "the marker of a stream that is not sealed")
+    await eventually(partial(is_over, f"{fresh}P", 2), "a message without markers is over")
+    assert (await js.stream_info(f"{fresh}M")).state.last_seq == 1
+
+
 async def test_copies_let_go_of_what_a_marker_stands_for(
     client: Client, js: JetStreamContext, fresh: str
 ) -> None:

@@ -100,7 +100,8 @@ class Timers:
         if self._waiting:
             return []
         stream = self._stream
-        marker_ttl_ns = stream.config.subject_delete_marker_ttl
+        # Nothing is stored in a stream that is sealed, and a marker would be.
+        marker_ttl_ns = 0 if stream.config.sealed else stream.config.subject_delete_marker_ttl
         up_to = self._age_bound(now_ns, bool(marker_ttl_ns))
         over = stream.ttls.due(now_ns, ROUND_MESSAGES_MAX)
         if marker_ttl_ns and over:
