@@ -2,6 +2,7 @@
 
 import json
 from functools import partial
+from typing import Any
 
 import pytest
 from nats.aio.client import Client
@@ -12,7 +13,7 @@ from tests.contract.test_stream_publishing import WAIT_S, Headers, answer
 from tests.support.waiting import eventually
 
 
-async def made(client: Client, name: str, verb: str = "CREATE", **config: object) -> None:
+async def made(client: Client, name: str, verb: str = "CREATE", **config: Any) -> None:
     """A stream with one replica is there, or changed."""
     body = json.dumps({"name": name, **config}).encode()
     said = await client.request(f"$JS.API.STREAM.{verb}.{name}", body, timeout=WAIT_S)
@@ -21,7 +22,7 @@ async def made(client: Client, name: str, verb: str = "CREATE", **config: object
 
 async def marked_stream(client: Client, name: str, per_subject: int) -> None:
     """A stream whose markers live for a minute."""
-    config = {
+    config: dict[str, Any] = {
         "subjects": [f"{name}.>"],
         "allow_msg_ttl": True,
         "subject_delete_marker_ttl": 60_000_000_000,
@@ -84,7 +85,7 @@ async def test_messages_live_as_long_as_markers(
 async def test_a_subject_with_an_older_message_has_no_marker(
     client: Client, js: JetStreamContext, fresh: str, older: str
 ) -> None:
-    config = {"allow_msg_ttl": True, "subject_delete_marker_ttl": 1_000_000_000}
+    config: dict[str, Any] = {"allow_msg_ttl": True, "subject_delete_marker_ttl": 1_000_000_000}
     await made(client, fresh, subjects=[f"{fresh}.>"], **config)
     await answer(client, f"{fresh}.a", {"Nats-TTL": older} if older else {})
     await answer(client, f"{fresh}.a", {"Nats-TTL": "1s"})
@@ -103,8 +104,11 @@ async def test_a_sealed_stream_gets_no_marker(
     client: Client, js: JetStreamContext, fresh: str
 ) -> None:
     """Its message may stay, as nats-server has it, or go: docs/differences.md."""
-    markers = {"allow_msg_ttl": True, "subject_delete_marker_ttl": 60_000_000_000}
-    streams = {f"{fresh}P": {"allow_msg_ttl": True}, f"{fresh}M": {**markers}}
+    markers: dict[str, Any] = {"allow_msg_ttl": True, "subject_delete_marker_ttl": 60_000_000_000}
+    streams: dict[str, dict[str, Any]] = {
+        f"{fresh}P": {"allow_msg_ttl": True},
+        f"{fresh}M": markers,
+    }
     for name, config in streams.items():
         config = {"subjects": [f"{name}.a"], "max_msgs_per_subject": 1, **config}
         await made(client, name, **config)
@@ -125,7 +129,10 @@ async def test_copies_let_go_of_what_a_marker_stands_for(
     client: Client, js: JetStreamContext, fresh: str
 ) -> None:
     await marked_stream(client, fresh, per_subject=-1)
-    copies = {f"{fresh}M": {"mirror": {"name": fresh}}, f"{fresh}S": {"sources": [{"name": fresh}]}}
+    copies: dict[str, dict[str, Any]] = {
+        f"{fresh}M": {"mirror": {"name": fresh}},
+        f"{fresh}S": {"sources": [{"name": fresh}]},
+    }
     for name, config in copies.items():
         await made(client, name, allow_rollup_hdrs=True, **config)
         await made(client, f"{name}K", **config)  # Which does not roll up
@@ -133,9 +140,13 @@ async def test_copies_let_go_of_what_a_marker_stands_for(
     for _ in range(2):
         await answer(client, f"{fresh}.a", {"Nats-TTL": "1s"})
     age = {"max_age": 1_000_000_000, "duplicate_window": 1_000_000_000}
-    config = {"allow_msg_ttl": True, "subject_delete_marker_ttl": 60_000_000_000, **age}
+    aged: dict[str, Any] = {
+        "allow_msg_ttl": True,
+        "subject_delete_marker_ttl": 60_000_000_000,
+        **age,
+    }
     await answer(client, f"{fresh}.kept", {"Nats-TTL": "never"})
-    await made(client, fresh, "UPDATE", subjects=[f"{fresh}.>"], **config)
+    await made(client, fresh, "UPDATE", subjects=[f"{fresh}.>"], **aged)
 
     async def marked(name: str) -> bool:
         try:
@@ -155,7 +166,7 @@ async def test_messages_of_batches_and_sources_live_as_long(
     client: Client, js: JetStreamContext, fresh: str
 ) -> None:
     short = {"Nats-TTL": "1s"}
-    marked = {"allow_msg_ttl": True, "subject_delete_marker_ttl": 60_000_000_000}
+    marked: dict[str, Any] = {"allow_msg_ttl": True, "subject_delete_marker_ttl": 60_000_000_000}
     await made(client, f"{fresh}O", subjects=[f"{fresh}O.>"], allow_msg_ttl=True)
     await made(client, f"{fresh}B", subjects=[f"{fresh}B.>"], allow_atomic=True, **marked)
     await made(client, f"{fresh}C", sources=[{"name": f"{fresh}O"}], **marked)
