@@ -3,6 +3,7 @@ servers. Clients are there before and stay."""
 
 import json
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -120,3 +121,30 @@ def test_jetstream_of_an_account_comes_and_goes(server: Reloading) -> None:
         assert "error" not in answer, answer
         for name in ("S", "T"):
             assert json.loads(a.request(f"$JS.API.STREAM.DELETE.{name}")[1])["success"]
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_who_has_no_jetstream_uses_what_another_account_offers(server: Reloading) -> None:
+    offered = "exports: [ {service: '$JS.API.INFO'}, {service: '$JS.API.STREAM.>'} ]"
+    of_b = f"jetstream: enabled, {offered}"
+    of_a = (
+        "imports: [ {service: {account: B, subject: '$JS.API.INFO'}},"
+        " {service: {account: B, subject: '$JS.API.STREAM.>'}} ]"
+    )
+
+    def said(caller: Caller, subject: str) -> dict[str, Any]:
+        return dict(json.loads(caller.request(f"$JS.API.{subject}")[1] or b"{}"))
+
+    server.must_reload(accounts("", of_b))
+    with client(server, "a") as a:
+        assert said(a, "INFO")["error"]["err_code"] == 10039
+    server.must_reload(accounts(of_a, of_b))
+    with client(server, "a") as a, client(server, "b") as b:
+        stream = json.dumps({"name": "S", "subjects": ["s"]}).encode()
+        assert "error" not in json.loads(b.request("$JS.API.STREAM.CREATE.S", stream)[1])
+        assert said(a, "INFO")["streams"] == 1
+        assert said(a, "STREAM.NAMES")["streams"] == ["S"]
+        loud = {"user": "a", "pass": "a", "no_responders": True}
+        assert a.login(loud)
+        assert a.request("$JS.API.CONSUMER.NAMES.S")[0] == "NATS/1.0 503"
+        assert said(b, "STREAM.DELETE.S")["success"]

@@ -20,7 +20,7 @@ from jsctl.broker.interest.targets import (
     StreamImport,
     Subscription,
 )
-from jsctl.broker.options import ExportOptions, ImportOptions
+from jsctl.broker.options import AccountOptions, ExportOptions, ImportOptions
 from jsctl.broker.subject.matching import overlaps, subset
 from jsctl.broker.subject.transforms import Transform, compile_transform
 
@@ -263,6 +263,12 @@ def _refuse_circles(services: Collection[Wiring]) -> None:
             " cycle",
             remedy=f"{one.importer.name!r} is to import nothing that comes back to it",
         )
+
+
+def takes_service(options: AccountOptions, subject: bytes) -> bool:
+    """Whether requests to a subject go to another account."""
+    services = [one for one in options.imports if one.service]
+    return any([subset(subject, _pattern(_local(one))) for one in services])
 
 
 def _local(wanted: ImportOptions) -> bytes:

@@ -102,17 +102,14 @@ def _decoded(payload: bytes) -> MsgGetRequest:
 
 
 def _is_sensible(body: MsgGetRequest) -> bool:
-    if body.multi_last:
-        return not (body.up_to_seq and body.up_to_time)
-    if body.up_to_seq or body.up_to_time:
+    ways = sum(map(bool, (body.last_by_subj, body.next_by_subj, body.multi_last)))
+    if ways > 1 or (body.seq and body.start_time) or (body.up_to_seq and body.up_to_time):
         return False
-    if body.last_by_subj and (body.seq or body.next_by_subj or body.start_time or body.batch):
-        return False
-    return not (body.seq and body.start_time)
+    return not (body.last_by_subj and (body.seq or body.start_time or body.batch > 0))
 
 
 def _last_by_subject(stream: Stream, body: MsgGetRequest, subject: bytes) -> Replies:
-    if body != MsgGetRequest(no_hdr=body.no_hdr):
+    if body != MsgGetRequest(no_hdr=body.no_hdr, max_bytes=body.max_bytes):
         return _status(408, "Bad Request")
     wanted = MsgGetRequest(last_by_subj=subject.decode("utf-8", "replace"))
     return _single(stream, find(stream, wanted), body)
@@ -121,12 +118,12 @@ def _last_by_subject(stream: Stream, body: MsgGetRequest, subject: bytes) -> Rep
 def _single(stream: Stream, record: Record | None, body: MsgGetRequest) -> Replies:
     if record is None:
         return _status(404, "Message Not Found")
-    return Replies([_message(stream, record, body)])
+    return Replies([_message(stream, record, body.no_hdr)])
 
 
-def _message(stream: Stream, record: Record, body: MsgGetRequest, extra: bytes = b"") -> Reply:
-    if body.no_hdr:
-        return Reply(record.payload, _START + extra + _END if extra else b"")
+def _message(stream: Stream, record: Record, bare: bool, extra: bytes = b"") -> Reply:
+    if bare:
+        return Reply(record.payload, b"")
     head = record.headers[: -len(_END)] if record.headers else _START
     headers = b"%bNats-Stream: %b\r\nNats-Subject: %b\r\nNats-Sequence: %d\r\n%b%b\r\n" % (
         head,
@@ -151,13 +148,14 @@ def refusal(damage: Damaged) -> Reply:
 
 
 def _batch(stream: Stream, body: MsgGetRequest) -> Iterator[Piece]:
-    """Up to `batch` messages from a point on, until their size has reached the maximum, then the
-    end of the batch."""
+    """Up to `batch` messages from a point on, one at least, until their size has reached the
+    maximum, then the end of the batch. Less than none are none, and the end."""
     store = stream.store
     start = store.seq_at_time(parse_time(body.start_time)) if body.start_time else body.seq
     filters = Filters((body.next_by_subj.encode(),)) if body.next_by_subj else Filters()
-    rest = body.max_bytes if body.max_bytes > 0 else BATCH_BYTES_MAX
-    pending = last = count = 0
+    rest = _bytes_max(body)
+    last = count = 0
+    pending = store.num_pending(filters, start) if body.batch < 0 else 0
     while count < body.batch and rest > 0:
         try:
             rows = store.next_many(filters, start, min(body.batch - count, STEP_RECORDS), rest)
@@ -173,13 +171,18 @@ def _batch(stream: Stream, body: MsgGetRequest) -> Iterator[Piece]:
                 break
             rest -= _size(record)
             some.append(record)
-        yield _series(stream, body, some, pending, last)
+        yield _series(stream, some, pending, last, bare=body.no_hdr)
         start, last = rows[-1][0] + 1, some[-1].seq
         pending, count = max(0, pending - len(some)), count + len(some)
-    if count:
+    if count or body.batch < 0:
         yield [_end_of_batch(pending, last, b"")]
     else:
         yield _status(404, "Message Not Found").messages
+
+
+def _bytes_max(body: MsgGetRequest) -> int:
+    """How large messages may be before the next one: it is not asked for less than one."""
+    return max(1, body.max_bytes) if body.max_bytes else BATCH_BYTES_MAX
 
 
 def _size(record: Record) -> int:
@@ -187,14 +190,14 @@ def _size(record: Record) -> int:
 
 
 def _series(
-    stream: Stream, body: MsgGetRequest, found: Iterable[Record], pending: int, last: int
+    stream: Stream, found: Iterable[Record], pending: int, last: int, *, bare: bool = False
 ) -> list[Reply]:
     """Messages of a batch; so many were pending and `last` was told before them."""
     messages: list[Reply] = []
     for record in found:
         pending -= 1
         extra = b"Nats-Num-Pending: %d\r\nNats-Last-Sequence: %d\r\n" % (max(0, pending), last)
-        messages.append(_message(stream, record, body, extra))
+        messages.append(_message(stream, record, bare, extra))
         last = record.seq
     return messages
 
@@ -205,21 +208,26 @@ def _end_of_batch(pending: int, last: int, more: bytes) -> Reply:
 
 
 def _multi_last(stream: Stream, body: MsgGetRequest) -> Replies:
-    """The last message of each subject, as of one moment of the stream, from `seq` on."""
+    """The last message of each subject, as of one moment of the stream, from `seq` on.
+
+    Who reads them in portions asks once more behind the last one: that is the end, not an error.
+    They have their headers in any case: nobody could tell whose they are.
+    """
     store = stream.store
     up_to = body.up_to_seq or store.last_seq
     if body.up_to_time:
         up_to = store.seq_at_time(parse_time(body.up_to_time)) - 1
     filters = Filters(subject.encode() for subject in body.multi_last)
-    seqs = [seq for seq in store.multi_last(filters, up_to) if seq >= body.seq]
+    lasts = store.multi_last(filters, up_to)
+    seqs = [seq for seq in lasts if seq >= body.seq]
     store.expect_known(seqs[0] if seqs else 0)
-    if not seqs:
+    if not lasts:
         return _status(404, "No Results")
-    if len(seqs) > MULTI_LAST_MAX:
+    if len(lasts) > MULTI_LAST_MAX:
         return _status(413, "Too Many Results")
-    wanted = seqs[: body.batch] if body.batch else seqs
+    wanted = seqs[: body.batch] if body.batch > 0 else seqs
     records: list[Record] = []
-    rest = body.max_bytes if body.max_bytes > 0 else BATCH_BYTES_MAX
+    rest = _bytes_max(body)
     for seq in wanted:
         if rest <= 0:
             break
@@ -229,6 +237,6 @@ def _multi_last(stream: Stream, body: MsgGetRequest) -> Replies:
         rest -= _size(record)
         records.append(record)
     more = b"Nats-UpTo-Sequence: %d\r\n" % up_to
-    messages = _series(stream, body, records, len(seqs), 0)
+    messages = _series(stream, records, len(seqs), 0)
     last = records[-1].seq if records else 0
     return Replies([*messages, _end_of_batch(len(seqs) - len(records), last, more)])

@@ -1,9 +1,11 @@
 """API requests as they are captured: from this server's clients, and from foreign servers."""
 
 from jsctl.broker.accounts.accounts import Account
+from jsctl.broker.accounts.imports import takes_service
 from jsctl.broker.interest.links import GatewayLink
 from jsctl.broker.interest.targets import Captured, RouteLink, Sink, Subscription
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
+from jsctl.broker.options import AccountOptions
 from jsctl.broker.routing.router import Router
 from jsctl.broker.sessions.session import ClientSession
 from jsctl.dataclass import dataclass
@@ -49,7 +51,7 @@ class ApiSubscriptions:
 
 
 def subscribe_api(router: Router, domain: str) -> None:
-    """Listen to the API in every account.
+    """Listen to the API in every account, but for those that use another one's.
 
     Other servers are told, so that clients of nats-servers, in this cluster or others, reach it as
     well.
@@ -66,7 +68,12 @@ def subscribe_api(router: Router, domain: str) -> None:
         patterns += [alias + one + b">" for one in VIEWS if alias]
         return [router.subscribe(account, pattern, sink) for pattern in patterns]
 
-    router.services.offer(install)
+    router.services.offer(install, _has_api)
+
+
+def _has_api(options: AccountOptions) -> bool:
+    """As with nats-server: who has no JetStream is told so, if the question stays here."""
+    return options.jetstream is not None or not takes_service(options, PREFIX + b"INFO")
 
 
 def request_of(

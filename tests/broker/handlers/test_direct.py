@@ -54,6 +54,22 @@ def test_own_headers_come_first() -> None:
     assert headers.endswith(b"\r\n\r\n")
 
 
+def test_batches_without_headers() -> None:
+    rig = _rig()
+    for text in (b"x", b"y", b"z"):
+        rig.publish("s.a", text, b"NATS/1.0\r\nMine: 1\r\n\r\n")
+    *found, (end, _) = rig.direct("S", b'{"seq":1,"batch":2,"no_hdr":true}')
+    assert found == [(b"", b"x"), (b"", b"y")]
+    assert end == b"NATS/1.0 204 EOB\r\nNats-Num-Pending: 1\r\nNats-Last-Sequence: 2\r\n\r\n"
+
+
+def test_last_messages_up_to_what_is_not_stored_yet() -> None:
+    rig = _rig()
+    rig.publish("s.a", b"x")
+    (_, payload), (end, _) = rig.direct("S", b'{"multi_last":["s.a"],"up_to_seq":9}')
+    assert payload == b"x" and b"Nats-UpTo-Sequence: 9\r\n" in end
+
+
 def test_too_many_subjects_at_once() -> None:
     rig = _rig()
     for at in range(1025):

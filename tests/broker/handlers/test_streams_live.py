@@ -390,7 +390,37 @@ def test_direct_get(both: Both) -> None:
     both.direct("S", b"{bad")
     both.direct("S.s.1")
     both.direct("S.s.9")
+    both.direct("S.s.1", {"max_bytes": 1})
+    both.direct("S.s.1", {"batch": -1})
     both.direct("S.s.1", {"no_hdr": True})
+
+
+def test_direct_gets_of_more_than_one_kind(both: Both) -> None:
+    both.create(allow_direct=True)
+    for at in range(8):
+        both.publish(f"s.{at % 3}", b"m%d" % at, Header="x")
+    for body in (
+        {"seq": 2, "up_to_seq": 5},
+        {"seq": 2, "batch": 3, "up_to_seq": 2},
+        {"last_by_subj": "s.1", "up_to_seq": 1},
+        {"next_by_subj": "s.1", "up_to_time": "2020-01-01T00:00:00Z"},
+        {"seq": 2, "up_to_seq": 5, "up_to_time": "2020-01-01T00:00:00Z"},
+        {"multi_last": ["s.1"], "last_by_subj": "s.1"},
+        {"multi_last": ["s.1"], "next_by_subj": "s.1"},
+        {"multi_last": ["s.1"], "seq": 1, "start_time": "2020-01-01T00:00:00Z"},
+        {"multi_last": ["s.1"], "start_time": "2020-01-01T00:00:00Z"},
+        {"multi_last": ["s.*"], "seq": 9},
+        {"multi_last": ["s.*"], "seq": 8, "up_to_seq": 5},
+        {"multi_last": ["s.*"], "no_hdr": True},
+        {"multi_last": ["s.*"], "batch": -1},
+        {"multi_last": ["s.*"], "max_bytes": -1},
+        {"seq": 2, "batch": -1},
+        {"next_by_subj": "s.1", "batch": -1},
+        {"next_by_subj": "none", "batch": -1},
+        {"last_by_subj": "s.1", "batch": -1},
+        {"seq": 1, "batch": 3, "max_bytes": -1},
+    ):
+        both.direct("S", body)
 
 
 def test_what_needs_a_cluster(both: Both) -> None:

@@ -4,6 +4,8 @@ Run by the stream's leader only. It proposes removals; replicas apply them alike
 round of removals is in flight.
 """
 
+from collections import Counter
+
 from jsctl.api.times import format_duration
 from jsctl.broker.deadlines import earliest
 from jsctl.broker.errors import Damaged
@@ -14,7 +16,13 @@ from jsctl.broker.jetstream.streams.entries import (
     encode_remove,
 )
 from jsctl.broker.jetstream.streams.in_flight import InFlight
-from jsctl.broker.jetstream.streams.publish_headers import KV_OPERATION, KV_PURGE, MARKER_REASON
+from jsctl.broker.jetstream.streams.publish_headers import (
+    KV_OPERATION,
+    KV_PURGE,
+    MARKER_REASON,
+    ROLLUP,
+    ROLLUP_SUBJECT,
+)
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.protocol.headers import get
 from jsctl.broker.store.record import Record, Row
@@ -24,6 +32,7 @@ ROUND_MESSAGES_MAX = 10_000
 ROUND_BYTES_AIMED = 8 << 20
 """Where messages are read, for their subjects, about so much of them."""
 LOOKED_AT_ONCE = 256
+MARKER_HEADERS = b"NATS/1.0\r\n%b: MaxAge\r\nNats-TTL: %b\r\n%b: %b\r\n\r\n"
 
 
 class Timers:
@@ -91,7 +100,8 @@ class Timers:
         if self._waiting:
             return []
         stream = self._stream
-        marker_ttl_ns = stream.config.subject_delete_marker_ttl
+        # Nothing is stored in a stream that is sealed, and a marker would be.
+        marker_ttl_ns = 0 if stream.config.sealed else stream.config.subject_delete_marker_ttl
         up_to = self._age_bound(now_ns, bool(marker_ttl_ns))
         over = stream.ttls.due(now_ns, ROUND_MESSAGES_MAX)
         if marker_ttl_ns and over:
@@ -130,7 +140,11 @@ class Timers:
         return [seq for seq in over if seq not in later] if later else over
 
     def _markers(self, up_to: int, over: list[int], now_ns: int, next_seq: int) -> list[Row]:
-        """One marker for each subject whose last message goes now."""
+        """One marker for each subject of which nothing is left now.
+
+        As nats-server's they roll their subject up: here nothing of it is left for them, but what
+        copies them, and keeps its messages longer, is to let go of it.
+        """
         stream = self._stream
         store = stream.store
         going = set(over)
@@ -139,14 +153,19 @@ class Timers:
             going.update([seq for seq in aged if seq not in stream.ttls.never])
         busy = self._in_flight.subjects()
         ttl = format_duration(stream.config.subject_delete_marker_ttl).encode()
-        headers = b"NATS/1.0\r\n%b: MaxAge\r\nNats-TTL: %b\r\n\r\n" % (MARKER_REASON, ttl)
+        headers = MARKER_HEADERS % (MARKER_REASON, ttl, ROLLUP, ROLLUP_SUBJECT)
         rows: list[Row] = []
+        passed = Counter[bytes]()
         for seq in sorted(going):
             record = _load(stream, seq)
-            if record is None or record.subject in busy or _is_marker(record.headers):
+            subject = store.subject_of(seq) if record is None else record.subject
+            if subject is None:
                 continue
-            if store.last_for(record.subject) == seq:
-                rows.append((next_seq + len(rows), now_ns, record.subject, headers, b""))
+            passed[subject] += 1
+            if record is None or subject in busy or _is_marker(record.headers):
+                continue
+            if passed[subject] == store.retained_for(subject):
+                rows.append((next_seq + len(rows), now_ns, subject, headers, b""))
         return rows
 
 

@@ -247,7 +247,8 @@ def test_age_removes_and_leaves_markers() -> None:
     assert rig.seqs() == [4, 5, 6]
     marker = rig.stream.store.load(5)
     assert marker is not None and marker.subject == b"s.a"
-    assert marker.headers == b"NATS/1.0\r\nNats-Marker-Reason: MaxAge\r\nNats-TTL: 5s\r\n\r\n"
+    fields = b"Nats-Marker-Reason: MaxAge\r\nNats-TTL: 5s\r\nNats-Rollup: sub\r\n"
+    assert marker.headers == b"NATS/1.0\r\n%b\r\n" % fields
     rig.now += 5 * SECOND
     rig.propose(rig.leader.expire(rig.now))
     rig.settle()
