@@ -11,6 +11,7 @@ from jsctl.broker.peers.items import GatherReply
 from jsctl.broker.turn import Query, TurnInputs
 from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.node_play import NodePlay, PlayClient
+from tests.support.stream_requests import consumer
 
 UNITS = 256
 """Of a turn."""
@@ -179,6 +180,34 @@ def test_what_others_pass_on_is_decided_on_in_portions(
     client.send(requests(300, "$JS.API.STREAM.NAMES"))
     cluster.wait(lambda: len(answers(client)) == 300, "all answers")
     assert max(count for _, count, _ in steps) <= REQUESTS
+
+
+def test_consumers_that_begin_together_are_told_of_in_portions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = ClusterPlay()
+    made = cluster["n1"].connect("a").ask("$JS.API.STREAM.CREATE.S", name="S", subjects=["s.>"])
+    host = cluster[made["cluster"]["leader"]]
+    if cluster.leader() is host:
+        host.connect("sys").ask("$JS.API.META.LEADER.STEPDOWN")
+        cluster.wait(lambda: cluster.maybe_leader("_meta_") not in (None, host), "another decides")
+    client = cluster.leader().connect("a")
+    client.send(b"".join(b"PUB s.%d.b%d 1\r\nx\r\n" % (n % 10, n) for n in range(20_000)))
+    client.subscribe("in.>")
+    cluster.wait(lambda: host.engine.assets.streams[("A", "S")].store.last_seq == 20_000, "filled")
+    host.disk_held = True
+    for number in range(40):
+        body = consumer(f"C{number}", filter_subject=f"s.*.b{number}")
+        line = b"PUB $JS.API.CONSUMER.DURABLE.CREATE.S.C%d in.%d %d\r\n%b\r\n"
+        sent = json.dumps(body).encode()
+        client.send(line % (number, number, len(sent), sent))
+    known = cluster.leader().engine.meta.state
+    cluster.wait(lambda: len(known.consumers("A", "S")) == 40, "all are decided on")
+    steps = steps_of(cluster, monkeypatch)
+    host.release_disk()
+    cluster.wait(lambda: len(answers(client)) == 40, "all answers")
+    assert [json.loads(body)["num_pending"] for body in answers(client)] == [1] * 40
+    assert max(count for _, count, _ in steps) <= 2
 
 
 @pytest.mark.parametrize("at", ["n1", "n2", "n3"])
