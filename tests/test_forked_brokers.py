@@ -231,6 +231,41 @@ def ended(handle: int, within_s: float) -> bool:
     return bool(poller.poll(within_s * 1000))
 
 
+class Interrupted(Exception):
+    """Such as a test's time limit raises."""
+
+
+def test_who_is_interrupted_in_a_start_knows_what_is_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[subprocess.Popen[bytes]] = []
+
+    class Popen(subprocess.Popen[bytes]):
+        """It is interrupted before anybody has it."""
+
+        def __init__(self, *words: Any, **more: Any) -> None:
+            super().__init__(*words, **more)
+            made.append(self)
+            signal.raise_signal(signal.SIGALRM)
+
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    monkeypatch.setattr(subprocess, "Popen", Popen)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with pytest.raises(Interrupted), Started():
+            raise AssertionError("it is not ready")
+        assert signal.getsignal(signal.SIGALRM) is interrupt
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    (started,) = made
+    known = started.poll()
+    started.kill()  # Where nobody knew of it.
+    started.wait()
+    assert known == -signal.SIGKILL
+
+
 @pytest.mark.parametrize("end", [KILLED, "os._exit(0)", "import socket" + AMID_A_REQUEST + KILLED])
 def test_who_is_killed_leaves_no_brokers(tmp_path: Path, end: str) -> None:
     """Also one that is paused, and those that are programs of their own."""

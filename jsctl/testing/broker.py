@@ -8,9 +8,10 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -51,6 +52,27 @@ class ReservedPort:
     def release(self) -> None:
         """Let others have it."""
         self._socket.close()
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Handlers of signals run behind the block. One that raises in the middle of a start, as at
+    Ctrl-C or a test's time limit, would leave a process that nobody knows of."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # They do not run here.
+        return
+    came: list[int] = []
+    found = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    handlers = {number: one for number, one in found.items() if callable(one)}
+    try:
+        for number in handlers:
+            signal.signal(number, lambda number, _: came.append(number))
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for each in came:
+            signal.raise_signal(each)
 
 
 _fork_servers: dict[int, ForkServer] = {}
@@ -175,13 +197,14 @@ class Broker:
                 return fork_server().launch(behind, self.environment, log.fileno())
             except NotForked:
                 pass  # A program of its own then.
-        started = subprocess.Popen(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=self.environment,
-        )
+        with _undisturbed():
+            self._process = started = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=self.environment,
+            )
         if self.forked:
             with suppress(NotForked):
                 fork_server().watch(started.pid)
