@@ -231,6 +231,31 @@ def ended(handle: int, within_s: float) -> bool:
     return bool(poller.poll(within_s * 1000))
 
 
+ASKED_AT_ONCE = """
+import sys
+from threading import Barrier, Thread
+from jsctl.testing.broker import fork_server
+sys.setswitchinterval(1e-6)
+found, all_here = [], Barrier(8)
+def ask():
+    all_here.wait()
+    found.append(fork_server())
+threads = [Thread(target=ask) for _ in range(8)]
+for one in threads:
+    one.start()
+for one in threads:
+    one.join()
+print(len(set(found)))
+"""
+
+
+def test_threads_that_ask_first_at_once_have_one_server() -> None:
+    asked = subprocess.run(
+        [sys.executable, "-c", ASKED_AT_ONCE], capture_output=True, check=True, timeout=DEADLINE_S
+    )
+    assert asked.stdout == b"1\n"
+
+
 class Interrupted(Exception):
     """Such as a test's time limit raises."""
 

@@ -77,16 +77,19 @@ def _undisturbed() -> Iterator[None]:
 
 _fork_servers: dict[int, ForkServer] = {}
 """The one of this process, by the process's id: a child of it needs another one."""
+_beginning: dict[int, threading.Lock] = {}
+"""By the same, as a lock that another thread has when the process forks is never free there."""
 
 
 def fork_server() -> ForkServer:
     """The one of this process; begun when it is first asked for."""
-    found = _fork_servers.get(os.getpid())
-    if found is None or not found.running:
-        _fork_servers.clear()
-        found = _fork_servers[os.getpid()] = ForkServer()
-        atexit.register(found.close)
-    return found
+    with _beginning.setdefault(os.getpid(), threading.Lock()):
+        found = _fork_servers.get(os.getpid())
+        if found is None or not found.running:
+            _fork_servers.clear()
+            found = _fork_servers[os.getpid()] = ForkServer()
+            atexit.register(found.close)
+        return found
 
 
 class Broker:
