@@ -231,6 +231,66 @@ def ended(handle: int, within_s: float) -> bool:
     return bool(poller.poll(within_s * 1000))
 
 
+ASKED_AT_ONCE = """
+import sys
+from threading import Barrier, Thread
+from jsctl.testing.broker import fork_server
+sys.setswitchinterval(1e-6)
+found, all_here = [], Barrier(8)
+def ask():
+    all_here.wait()
+    found.append(fork_server())
+threads = [Thread(target=ask) for _ in range(8)]
+for one in threads:
+    one.start()
+for one in threads:
+    one.join()
+print(len(set(found)))
+"""
+
+
+def test_threads_that_ask_first_at_once_have_one_server() -> None:
+    asked = subprocess.run(
+        [sys.executable, "-c", ASKED_AT_ONCE], capture_output=True, check=True, timeout=DEADLINE_S
+    )
+    assert asked.stdout == b"1\n"
+
+
+class Interrupted(Exception):
+    """Such as a test's time limit raises."""
+
+
+def test_who_is_interrupted_in_a_start_knows_what_is_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[subprocess.Popen[bytes]] = []
+
+    class Popen(subprocess.Popen[bytes]):
+        """It is interrupted before anybody has it."""
+
+        def __init__(self, *words: Any, **more: Any) -> None:
+            super().__init__(*words, **more)
+            made.append(self)
+            signal.raise_signal(signal.SIGALRM)
+
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    monkeypatch.setattr(subprocess, "Popen", Popen)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with pytest.raises(Interrupted), Started():
+            raise AssertionError("it is not ready")
+        assert signal.getsignal(signal.SIGALRM) is interrupt
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    (started,) = made
+    known = started.poll()
+    started.kill()  # Where nobody knew of it.
+    started.wait()
+    assert known == -signal.SIGKILL
+
+
 @pytest.mark.parametrize("end", [KILLED, "os._exit(0)", "import socket" + AMID_A_REQUEST + KILLED])
 def test_who_is_killed_leaves_no_brokers(tmp_path: Path, end: str) -> None:
     """Also one that is paused, and those that are programs of their own."""

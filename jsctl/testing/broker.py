@@ -8,9 +8,10 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -53,18 +54,42 @@ class ReservedPort:
         self._socket.close()
 
 
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Handlers of signals run behind the block. One that raises in the middle of a start, as at
+    Ctrl-C or a test's time limit, would leave a process that nobody knows of."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # They do not run here.
+        return
+    came: list[int] = []
+    found = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    handlers = {number: one for number, one in found.items() if callable(one)}
+    try:
+        for number in handlers:
+            signal.signal(number, lambda number, _: came.append(number))
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for each in came:
+            signal.raise_signal(each)
+
+
 _fork_servers: dict[int, ForkServer] = {}
 """The one of this process, by the process's id: a child of it needs another one."""
+_beginning: dict[int, threading.Lock] = {}
+"""By the same, as a lock that another thread has when the process forks is never free there."""
 
 
 def fork_server() -> ForkServer:
     """The one of this process; begun when it is first asked for."""
-    found = _fork_servers.get(os.getpid())
-    if found is None or not found.running:
-        _fork_servers.clear()
-        found = _fork_servers[os.getpid()] = ForkServer()
-        atexit.register(found.close)
-    return found
+    with _beginning.setdefault(os.getpid(), threading.Lock()):
+        found = _fork_servers.get(os.getpid())
+        if found is None or not found.running:
+            _fork_servers.clear()
+            found = _fork_servers[os.getpid()] = ForkServer()
+            atexit.register(found.close)
+        return found
 
 
 class Broker:
@@ -175,13 +200,14 @@ class Broker:
                 return fork_server().launch(behind, self.environment, log.fileno())
             except NotForked:
                 pass  # A program of its own then.
-        started = subprocess.Popen(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=self.environment,
-        )
+        with _undisturbed():
+            self._process = started = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=self.environment,
+            )
         if self.forked:
             with suppress(NotForked):
                 fork_server().watch(started.pid)

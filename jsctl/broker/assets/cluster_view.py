@@ -11,6 +11,7 @@ from jsctl.broker.peers.items import (
     Announcement,
     DamagedReplica,
     DamagedReplicas,
+    DiskRoom,
     ServerNews,
 )
 from jsctl.broker.peers.liveness import Liveness
@@ -29,6 +30,9 @@ class NewsSource(Protocol):
     def damaged(self) -> DamagedReplicas:
         """Which of its replicas have damage."""
 
+    def room(self) -> DiskRoom:
+        """Whether there is room on its disk."""
+
 
 class ClusterView:
     """Peers are peer ids; times in ns."""
@@ -46,6 +50,8 @@ class ClusterView:
         """Group name -> who leads it."""
         self._damaged: dict[str, dict[str, DamagedReplica]] = {}
         """What each server told last of its replicas, by group."""
+        self._full: set[str] = set()
+        """Who told last that there is no room on its disk."""
         self.removed = False
         """An operator removed this server from the cluster."""
         self._news = news
@@ -59,6 +65,18 @@ class ClusterView:
     def own_damage(self) -> DamagedReplicas:
         """What this server tells of its replicas."""
         return self._news.damaged()
+
+    def own_room(self) -> DiskRoom:
+        """What this server tells of the room on its disk."""
+        return self._news.room()
+
+    def hear_room(self, peer: str, told: DiskRoom) -> None:
+        """A server tells of the room on its disk."""
+        (self._full.add if told.full else self._full.discard)(peer)
+
+    def has_room(self, peer: str) -> bool:
+        """Whether another server takes messages, as far as it told."""
+        return peer not in self._full
 
     def is_damaged(self, group: str, peer: str) -> bool:
         """Whether a server told of damage in its replica of a group."""
@@ -95,11 +113,12 @@ class ClusterView:
 
     def known_servers(self) -> list[ServerFacts]:
         """All JetStream servers ever heard of, marked by whether they are online."""
-        found = [self.own_news().facts]
+        found = [replace(self.own_news().facts, disk_full=self.own_room().full)]
         for peer, news in self.servers.items():
             if news.facts.jetstream and not self.is_removed(news.facts):
                 online = self.liveness.is_up(peer) and not news.lame_duck
-                found.append(replace(news.facts, online=online))
+                full = not self.has_room(peer)
+                found.append(replace(news.facts, online=online, disk_full=full))
         return found
 
     def is_removed(self, facts: ServerFacts) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from jsctl.broker import lazy
 from jsctl.broker.assets.assets import Assets, StreamKey
 from jsctl.broker.assets.cluster_view import ClusterView
+from jsctl.broker.assets.disk_watch import DiskWatch
 from jsctl.broker.assets.engine_options import TICK_NS, EngineOptions, ServerCard
 from jsctl.broker.assets.introductions import Introductions
 from jsctl.broker.assets.lost_log import find_loss
@@ -57,11 +58,6 @@ EARLY_TICKS = 2
 ROUNDS_MAX = 16
 """Rounds of work in one turn; what is left follows in the next."""
 MAINTAIN_NS = 1_000_000_000
-DISK_SILENT_NS = 2_000_000_000
-"""How long one sync may take before others are to lead."""
-DISK_LOOK_NS = 100_000_000
-DISK_RESERVE_BYTES = 64 * 1024 * 1024
-"""Room that is kept for the log itself."""
 
 
 class Engine:
@@ -113,6 +109,7 @@ class Engine:
         news = OwnNews(options, self.groups, self.assets, liveness, options.card)
         self._own_news = news
         self.cluster = ClusterView(options, liveness, news, state)
+        self.disk_watch = DiskWatch(self.context, self.assets, self.cluster)
         self.meta = MetaMember(self.context, self.cluster, self.assets, self.outbox, state, new_id)
         self.transfers = Transfers(
             self.groups, self.outbox, self.context.logs, self.cluster.is_damaged
@@ -136,8 +133,6 @@ class Engine:
         """(token, may be served) of finished `read` calls."""
         self._steady_ns = self._unticked_ns = 0
         self._maintain_due_ns = 0
-        self._disk_due_ns = 0
-        self._disk_silent = False
 
     def show(self, card: ServerCard) -> None:
         """Others are told this of the server from now on."""
@@ -210,39 +205,17 @@ class Engine:
             self.meta.give_up_founding()
             if self.meta.takes_part and self.meta.replica is not None:
                 self.reconfigurator.steer_meta(self.meta.replica, self.cluster.facts())
-        if now_ns >= self._disk_due_ns:
-            self._disk_due_ns = now_ns + DISK_LOOK_NS
-            self._watch_disk()
+        self.disk_watch.look()
         if now_ns >= self._maintain_due_ns:
             self._maintain_due_ns = now_ns + MAINTAIN_NS
             self.transfers.tick(now_ns)
-            self._leave_silent_disk()
+            self.disk_watch.hand_over()
             self.groups.relieve()
             self.groups.forget_memory_of(self.cluster.has_lost_memory)
             if self.assets.knows_all:
                 self.groups.go_on_without(self.cluster.was_removed)
             self.meta.take_up()
             self.assets.tidy(self.cluster.pace())
-
-    def _leave_silent_disk(self) -> None:
-        """A leader can acknowledge nothing while its disk does not answer; others may."""
-        silent = self.groups.disk_silent_ns >= DISK_SILENT_NS
-        if silent:
-            self.groups.hand_over_all()
-        if silent != self._disk_silent:
-            self._disk_silent = silent
-            text = "The disk does not answer: leadership goes to other servers"
-            if not silent:
-                text = "The disk answers again"
-            self.context.log(LogLevel.ERROR if silent else LogLevel.INFO, text)
-
-    def _watch_disk(self) -> None:
-        """Stop to take messages before the disk is full, and go on when there is room again."""
-        full = self.disk.free_bytes() < DISK_RESERVE_BYTES
-        if full != self.context.disk_full:
-            self.context.disk_full = full
-            text = "Disk is full: publishes are refused, reads go on" if full else "Disk has room"
-            self.context.log(LogLevel.ERROR if full else LogLevel.INFO, text)
 
     # Work
 
@@ -391,7 +364,7 @@ class Engine:
         parts = (self.peers, self.introductions, self.upkeep)
         due = [self._maintain_due_ns, *(part.next_due_ns() for part in parts)]
         if not self.groups.idle:
-            due.append(self._disk_due_ns)
+            due.append(self.disk_watch.due_ns)
         if self.meta.bootstrap is not None:
             due.append(self.context.now_ns + TICK_NS)
         if self.options.clustered:

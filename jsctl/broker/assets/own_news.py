@@ -5,7 +5,7 @@ from jsctl.broker.assets.assets import Assets
 from jsctl.broker.assets.engine_options import EngineOptions, ServerCard
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jetstream.meta.placement import ServerFacts
-from jsctl.broker.peers.items import DamagedReplica, DamagedReplicas, ServerNews
+from jsctl.broker.peers.items import DamagedReplica, DamagedReplicas, DiskRoom, ServerNews
 from jsctl.broker.peers.liveness import Liveness
 from jsctl.broker.replication.groups import Groups
 from jsctl.dataclass import dataclass
@@ -82,6 +82,10 @@ class OwnNews:
         """What others have to know before they leave a group's leadership to this server, and
         what leaders tell operators."""
         return DamagedReplicas(self._newest().damaged)
+
+    def room(self) -> DiskRoom:
+        """What others have to know before they leave a stream to this server."""
+        return DiskRoom(self.assets.context.disk_full)
 
     def _newest(self) -> _Held:
         held = self._held

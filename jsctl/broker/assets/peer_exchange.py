@@ -81,6 +81,7 @@ class PeerExchange:
         parcel.heartbeat = cluster.liveness.beat(peer, self._context.now_ns)
         parcel.news.append(cluster.own_news())
         parcel.damaged.append(cluster.own_damage())
+        parcel.rooms.append(cluster.own_room())
         if self._meta.founding is not None:
             parcel.foundings.append(self._meta.founding)
         self._tell_what_is_led(peer)
@@ -135,6 +136,8 @@ class PeerExchange:
                 self._outbox.parcel(frame.sender).evictions.append(told)
         for damaged in frame.damaged:
             cluster.hear_damage(frame.sender, damaged)
+        for room in frame.rooms:
+            cluster.hear_room(frame.sender, room)
         if any(one.life == cluster.options.life for one in frame.evictions):
             self._meta.told_to_go()
 
@@ -163,11 +166,12 @@ class PeerExchange:
         if not peers:
             return
         news, founding = self._cluster.own_news(), self._meta.founding
-        damaged = self._cluster.own_damage()
+        damaged, room = self._cluster.own_damage(), self._cluster.own_room()
         for peer in peers:
             parcel = self._outbox.parcel(peer)
             parcel.news.append(news)
             parcel.damaged.append(damaged)
+            parcel.rooms.append(room)
             if founding is not None:
                 parcel.foundings.append(founding)
 

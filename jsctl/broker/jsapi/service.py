@@ -50,6 +50,7 @@ from jsctl.broker.jsapi.farewells import Farewells
 from jsctl.broker.jsapi.forwarded import Forwarded, SentRequest
 from jsctl.broker.jsapi.gathering import Gathering
 from jsctl.broker.jsapi.live_view import ApiView
+from jsctl.broker.jsapi.served import Serving
 from jsctl.broker.jsapi.step_downs import StepDowns
 from jsctl.broker.peers.items import Answered, Forward, ForwardReply, Returned
 from jsctl.broker.sessions.last_line import LastLine
@@ -86,6 +87,7 @@ class ApiService:
     line: LastLine | None = None
     """None: a bug in a handler goes up to the caller, for tests that look for them."""
     settling: Settling = field(init=False)
+    serving: Serving = field(init=False)
     gathering: Gathering = field(init=False)
     farewells: Farewells = field(init=False)
     step_downs: StepDowns = field(init=False)
@@ -104,6 +106,7 @@ class ApiService:
         self._placing = Placing(self.view)
         self._damaged = DamagedReads(self.engine.context)
         self.settling = Settling(self.view, self.engine)
+        self.serving = Serving(self.view, self.budget, self.answer)
         self.gathering = Gathering(
             self.view, self.engine, self.budget, self.answer, self.settling.behind
         )
@@ -296,11 +299,12 @@ class ApiService:
     @property
     def busy(self) -> bool:
         """Whether the next turn has something to go on with."""
-        return bool(self.confirming.waiting) or self.gathering.busy
+        return bool(self.confirming.waiting or self.serving.waiting) or self.gathering.busy
 
     def begin_turn(self) -> None:
         """What earlier turns had no room for."""
         self.gathering.go_on()
+        self.serving.begin_turn()
         self.confirming.begin_turn()
 
     def _decide(self, held: HeldRequest, final: bool) -> None:

@@ -26,7 +26,7 @@ from jsctl.broker.jsapi.answer_publisher import AnswerPublisher
 from jsctl.broker.jsapi.direct_gets import DirectGets
 from jsctl.broker.jsapi.intake import RequestIntake
 from jsctl.broker.jsapi.live_view import ApiView
-from jsctl.broker.jsapi.served import answer_body, answer_headers
+from jsctl.broker.jsapi.served import answer_body
 from jsctl.broker.jsapi.service import ApiService
 from jsctl.broker.jsapi.subscriptions import ApiSubscriptions, subscribe_api
 from jsctl.broker.jsapi.usage import Usage
@@ -207,8 +207,7 @@ class JetStream:
                         answer = partial(self._answer_served, fact)
                         self.api.settling.removed(made.account, made.name, answer)
                 case ConsumerServes():
-                    headers = answer_headers(self.view, fact)
-                    self.api.answer(fact.request, answer_body(self.view, fact), headers)
+                    self.api.serving.take(fact)
                 case MirrorCaughtUp():
                     self._direct.refresh()
                 case _:

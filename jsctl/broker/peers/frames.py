@@ -30,6 +30,7 @@ from jsctl.broker.peers.items import (
     CheckRequest,
     ChunkKind,
     DamagedReplicas,
+    DiskRoom,
     Eviction,
     Forward,
     ForwardReply,
@@ -268,6 +269,7 @@ def _read_news(data: FrameReader) -> ServerNews:
         online=online,
         known=known,
         jetstream=jetstream,
+        disk_full=False,  # `DiskRoom` tells.
         incarnation=data.u64(),
         boot=data.u64(),
         **numbers,
@@ -427,6 +429,14 @@ def _read_count(data: FrameReader) -> ApiCount:
     return ApiCount(data.u64(), data.u64(), data.flag())
 
 
+def _write_room(out: FrameWriter, item: DiskRoom) -> None:
+    out.flag(item.full)
+
+
+def _read_room(data: FrameReader) -> DiskRoom:
+    return DiskRoom(data.flag())
+
+
 def _keep_heartbeat(frame: PeerFrame, item: PeerHeartbeat) -> None:
     frame.heartbeat = item
 
@@ -459,6 +469,7 @@ _KINDS: dict[type, tuple[int, Callable[..., None], Callable[[FrameReader], Item]
     AuditAnswer: (25, repair_codec.write_audited, repair_codec.read_audited, "audited"),
     Introduction: (27, _write_introduction, _read_introduction, "introductions"),
     Introduced: (28, _write_introduced, _read_introduced, "introduced"),
+    DiskRoom: (29, _write_room, _read_room, "rooms"),
 }
 
 

@@ -231,6 +231,13 @@ class DamagedReplicas:
 
 
 @dataclass(frozen=True, slots=True)
+class DiskRoom:
+    """Whether the sender takes messages: while its disk is `full` it takes none."""
+
+    full: bool
+
+
+@dataclass(frozen=True, slots=True)
 class AccountUse:
     """What an account uses on the sender. Bytes; API requests since the sender's start."""
 
@@ -361,6 +368,7 @@ Item = (
     | AuditAnswer
     | Introduction
     | Introduced
+    | DiskRoom
 )
 
 
@@ -395,6 +403,7 @@ class PeerFrame:
     audited: list[AuditAnswer] = field(default_factory=list)
     introductions: list[Introduction] = field(default_factory=list)
     introduced: list[Introduced] = field(default_factory=list)
+    rooms: list[DiskRoom] = field(default_factory=list)
 
     def items(self) -> Iterator[Item]:
         """Everything in it, what is urgent first."""
@@ -430,6 +439,7 @@ class PeerFrame:
             self.uses,
             self.evictions,
             self.damaged,
+            self.rooms,
             self.answered,
             self.returned,
             self.gathers,

@@ -5,7 +5,13 @@ from jsctl.broker.assets.engine_options import EngineOptions
 from jsctl.broker.jetstream.meta.entries import MetaServer, add_server, remove_server
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.jetstream.meta.state import Meta
-from jsctl.broker.peers.items import Announcement, DamagedReplicas, PeerHeartbeat, ServerNews
+from jsctl.broker.peers.items import (
+    Announcement,
+    DamagedReplicas,
+    DiskRoom,
+    PeerHeartbeat,
+    ServerNews,
+)
 from jsctl.broker.peers.liveness import DOWN_AFTER_NS, Liveness
 
 MINE = ServerNews(ServerFacts("me", "n1", "C", incarnation=1), "N1", "host", "1")
@@ -28,6 +34,10 @@ class News:
     def damaged(self) -> DamagedReplicas:
         """Nothing."""
         return DamagedReplicas(())
+
+    def room(self) -> DiskRoom:
+        """Enough."""
+        return DiskRoom(full=False)
 
 
 def neighbours(meta: Meta | None = None) -> ClusterView:

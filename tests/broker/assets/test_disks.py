@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.support.cluster_play import ClusterPlay
+from jsctl.broker.assets.disk_watch import DISK_RESERVE_BYTES
+from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.stream_requests import stream
 
 
@@ -111,3 +112,45 @@ def test_no_state_is_written_behind_the_one_that_replaces_it(cluster: ClusterPla
     cluster.wait(lambda: ("A", "S") in streams, "it is there again")
     assert not [line for line in behind.logs if "damage" in line]
     assert streams[("A", "S")].store.last_seq == 6
+
+
+def fill(one: ServerPlay) -> None:
+    """Leave less room than a server keeps for its log."""
+    one.disk.capacity -= one.disk.free_bytes() - DISK_RESERVE_BYTES // 2
+
+
+def test_a_leader_whose_disk_is_full_lets_one_lead_that_has_room(cluster: ClusterPlay) -> None:
+    group = cluster.group_of("S")
+    full = cluster.leader(group)
+    also_full, other = (one for one in cluster if one is not full)
+    client = other.connect("a")
+    client.subscribe("ack")
+    fill(also_full)
+    cluster.run(3)
+    fill(full)
+    cluster.wait(lambda: full.engine.context.disk_full, "it takes nothing any more")
+    cluster.wait(lambda: cluster.maybe_leader(group) is other, "who has room leads", 5)
+    client.publish("s.x", b"1", "ack")
+    cluster.wait(lambda: bool(client.heard("ack")), "it acknowledges")
+    assert client.heard("ack") == [{"stream": "S", "seq": 1}]
+
+
+def test_where_all_disks_are_full_the_leader_stays(cluster: ClusterPlay) -> None:
+    group = cluster.group_of("S")
+    leader = cluster.leader(group)
+    term = leader.engine.groups.by_name[group].led_term
+    for one in cluster:
+        fill(one)
+    cluster.run(30)
+    assert cluster.leader(group) is leader
+    assert leader.engine.groups.by_name[group].led_term == term
+
+
+def test_new_streams_go_to_servers_that_have_room(cluster: ClusterPlay) -> None:
+    full, *others = cluster
+    fill(full)
+    cluster.run(3)
+    for number in range(6):
+        asked = stream(f"N{number}", 1)
+        (answer,) = others[0].request_all(f"$JS.API.STREAM.CREATE.N{number}", 1, **asked)
+        assert answer["cluster"]["leader"] != full.name

@@ -5,12 +5,15 @@ from collections import Counter
 
 import pytest
 
+from jsctl.broker.assets.replicas.run_queue import SEARCHES_MAX
+from jsctl.broker.jetstream.consumers.starting import Choice
 from jsctl.broker.jetstream.streams import admission
 from jsctl.broker.jsapi.gathering import Gathering
 from jsctl.broker.peers.items import GatherReply
 from jsctl.broker.turn import Query, TurnInputs
 from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.node_play import NodePlay, PlayClient
+from tests.support.stream_requests import consumer
 
 UNITS = 256
 """Of a turn."""
@@ -179,6 +182,75 @@ def test_what_others_pass_on_is_decided_on_in_portions(
     client.send(requests(300, "$JS.API.STREAM.NAMES"))
     cluster.wait(lambda: len(answers(client)) == 300, "all answers")
     assert max(count for _, count, _ in steps) <= REQUESTS
+
+
+def a_host_that_is_asked_through_another(
+    cluster: ClusterPlay, subjects: int
+) -> tuple[ServerPlay, PlayClient]:
+    """Who has a stream of so many subjects, and a client at the meta leader, which it is not."""
+    made = cluster["n1"].connect("a").ask("$JS.API.STREAM.CREATE.S", name="S", subjects=["s.>"])
+    host = cluster[made["cluster"]["leader"]]
+    if cluster.leader() is host:
+        host.connect("sys").ask("$JS.API.META.LEADER.STEPDOWN")
+        cluster.wait(lambda: cluster.maybe_leader("_meta_") not in (None, host), "another decides")
+    client = cluster.leader().connect("a")
+    client.send(b"".join(b"PUB s.%d.b%d 1\r\nx\r\n" % (n % 10, n) for n in range(subjects)))
+    client.subscribe("in.>")
+    store = host.engine.assets.streams[("A", "S")].store
+    cluster.wait(lambda: store.last_seq == subjects, "it is filled")
+    return host, client
+
+
+def create_consumers(cluster: ClusterPlay, client: PlayClient, asked: list[dict[str, str]]) -> None:
+    """Ask for all of them, and wait until that is decided."""
+    for number, fields in enumerate(asked):
+        sent = json.dumps(consumer(f"C{number}", **fields)).encode()
+        line = b"PUB $JS.API.CONSUMER.DURABLE.CREATE.S.C%d in.%d %d\r\n%b\r\n"
+        client.send(line % (number, number, len(sent), sent))
+    known = cluster.leader().engine.meta.state
+    cluster.wait(lambda: len(known.consumers("A", "S")) == len(asked), "all are decided on")
+
+
+def test_consumers_that_begin_together_are_told_of_in_portions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = ClusterPlay()
+    host, client = a_host_that_is_asked_through_another(cluster, 20_000)
+    host.disk_held = True
+    create_consumers(cluster, client, [{"filter_subject": f"s.*.b{n}"} for n in range(40)])
+    steps = steps_of(cluster, monkeypatch)
+    host.release_disk()
+    cluster.wait(lambda: len(answers(client)) == 40, "all answers")
+    assert [json.loads(body)["num_pending"] for body in answers(client)] == [1] * 40
+    assert max(count for _, count, _ in steps) <= 2
+
+
+@pytest.mark.parametrize("policy", ["last", "last_per_subject"])
+def test_consumers_that_look_for_their_start_together_do_so_in_portions(
+    policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = ClusterPlay()
+    host, client = a_host_that_is_asked_through_another(cluster, 20_000)
+    host.disk_held = True
+    asked = {"deliver_policy": policy, "filter_subject": "s.*.b1"}
+    create_consumers(cluster, client, [asked] * 40)
+    portions, real_portion, real_step = [0], Choice.step, ServerPlay.step
+
+    def portion(self: Choice) -> bool:
+        portions[-1] += 1
+        return real_portion(self)
+
+    def step(self: ServerPlay) -> None:
+        portions.append(0)
+        real_step(self)
+
+    monkeypatch.setattr(Choice, "step", portion)
+    monkeypatch.setattr(ServerPlay, "step", step)
+    host.release_disk()
+    cluster.wait(lambda: len(answers(client)) == 40, "all answers")
+    assert [json.loads(body)["num_pending"] for body in answers(client)] == [1] * 40
+    assert sum(portions) >= 40
+    assert max(portions) <= SEARCHES_MAX
 
 
 @pytest.mark.parametrize("at", ["n1", "n2", "n3"])

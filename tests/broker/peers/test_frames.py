@@ -24,6 +24,7 @@ from jsctl.broker.peers.items import (
     ChunkKind,
     DamagedReplica,
     DamagedReplicas,
+    DiskRoom,
     Forward,
     ForwardReply,
     GatherReply,
@@ -93,6 +94,7 @@ whole = st.builds(
         ),
         max_size=2,
     ),
+    rooms=st.lists(st.builds(DiskRoom, st.booleans()), max_size=2),
     wanted=st.lists(st.builds(RangeRequest, small, u64, ranges), max_size=2),
     checks=st.lists(st.builds(CheckRequest, small, u64), max_size=2),
     reports=st.lists(

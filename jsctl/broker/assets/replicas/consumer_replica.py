@@ -224,12 +224,11 @@ class ConsumerReplica:
         self._listening.end()
         self.stream.readers.remove(self)
         leader, self.leader = self.leader, None
-        self._start_behind = None
-        self._coming = None
+        self._start_behind = self._coming = self._due_ns = None
         self._reset_at = 0
         self._tickets.clear()
         self._said.clear()
-        self._due_ns = None
+        self.context.queue.searched(self.group.name)
         pulls = self.pulls.take()
         for sink in (self.acks, self.flow, self.filed):
             sink.take()
@@ -272,9 +271,13 @@ class ConsumerReplica:
             self.context.queue.wake_again(self.group.name, self)
 
     def _turn(self, leader: ConsumerLeader) -> ConsumerTurn:
-        choosing = leader.delivery.choice is not None
+        choosing, searches = leader.delivery.choice is not None, leader.searches
+        if searches and not self.context.queue.may_search(self.group.name, self):
+            return ConsumerTurn()
         if not leader.choose_start(self.context.now_ns):
             return ConsumerTurn(again=True)
+        if searches:
+            self.context.queue.searched(self.group.name)
         if choosing:
             return leader.begun()
         return leader.turn(
@@ -447,11 +450,9 @@ class ConsumerReplica:
 
     def _propose_config(self) -> None:
         self.assigned.config_refused = False
-        if self.leader is None:
-            return
         wanted = self.assignment.config
         # One that is on its way counts: it would undo what was wanted again meanwhile.
-        if wanted != (self._coming or self.consumer.config):
+        if self.leader is not None and wanted != (self._coming or self.consumer.config):
             self.assigned.propose_config(config_entry(wanted), self)
             if not self.assigned.config_refused:
                 self._coming = wanted
@@ -460,9 +461,8 @@ class ConsumerReplica:
 
     def checkpoint(self, index: int, term: int, members: bytes) -> SyncJob | None:
         """Write the state."""
-        if not self.files.is_due(index):
-            return None
-        return self.files.write(index, term, members, self.consumer.snapshot())
+        due = self.files.is_due(index)
+        return self.files.write(index, term, members, self.consumer.snapshot()) if due else None
 
     def checkpointed(self, job: SyncJob) -> None:
         """Nothing more to do."""

@@ -1,11 +1,13 @@
 """Who works in a turn: replicas that something happened to, that time concerns, or that have more
 to do from the turn before; and how much each of them may do.
 
-A consumer with many messages to deliver takes its turn's share, and goes on in the next one. So
-turns stay short for everybody else, and nobody who waits is forgotten.
+A consumer with many messages to deliver takes its turn's share, and goes on in the next one. Those
+that look through many subjects for where they start do so a few at a time, in their order. So turns
+stay short for everybody else, and nobody who waits is forgotten.
 """
 
 from dataclasses import field
+from itertools import islice
 from typing import Protocol
 
 from jsctl.broker.deadlines import Deadlines
@@ -18,6 +20,10 @@ SHORT_TURN_MESSAGES_MAX = 128
 ALONE_AFTER_NS = 20_000_000
 """Turns are shorter until nobody else had work for the server for so long."""
 DELIVERIES_MIN = 16
+SEARCHES_MAX = 2
+"""Consumers that look for where they start at a time, each a portion a turn."""
+SEARCH_IDLE_NS = 500_000_000
+"""Who does not go on for so long, as one that waits for a repair, lets others search."""
 
 
 class Runner(Protocol):
@@ -44,6 +50,14 @@ class RunQueue:
     _asleep: dict[str, Runner] = field(default_factory=dict)
     """Those that a deadline wakes."""
     _deadlines: Deadlines[str] = field(default_factory=Deadlines)
+    _searching: dict[str, int] = field(default_factory=dict)
+    """Consumers that look for where they start, and when they last asked whether they may."""
+    _searched: set[str] = field(default_factory=set)
+    """Those that have done with it in this turn, of which they have had their share."""
+    _line: dict[str, Runner] = field(default_factory=dict)
+    """Those that are to, when others have found it."""
+    _called: set[str] = field(default_factory=set)
+    """Of these, those whose turn it is."""
     _put_off: bool = False
     _others_ns: int = 0
     """When one had work while others had more to do from the turn before."""
@@ -51,7 +65,7 @@ class RunQueue:
     @property
     def waiting(self) -> bool:
         """Whether somebody has something to do in this turn or the next."""
-        return bool(self._dirty or self._later)
+        return bool(self._dirty or self._later or (self._line and self._may_call))
 
     def wake(self, name: str, runner: Runner) -> None:
         """`runner.run` is called before the turn ends, or in the next one if that is certain:
@@ -62,6 +76,31 @@ class RunQueue:
     def wake_again(self, name: str, runner: Runner) -> None:
         """`runner.run` is called in the next turn, which follows at once."""
         self._later[name] = runner
+
+    @property
+    def _may_call(self) -> int:
+        """How many of those in line may search in the next turn."""
+        return SEARCHES_MAX - len(self._searching)
+
+    def may_search(self, name: str, runner: Runner) -> bool:
+        """Whether a consumer may look for where it starts, until it says that it has `searched`.
+        Else its `run` is called when it may."""
+        if name in self._searching:
+            self._searching[name] = self._now_ns
+            return True
+        called = name in self._called or (not self._line and not self._called)
+        if called and self._may_call > len(self._searched):
+            self._called.discard(name)
+            self._searching[name] = self._now_ns
+        else:
+            self._line.setdefault(name, runner)
+        return name in self._searching
+
+    def searched(self, name: str) -> None:
+        """It has found it, or is not to look for it any more."""
+        if self._searching.pop(name, None) is not None:
+            self._searched.add(name)
+        self._line.pop(name, None)
 
     def begin(self, now_ns: int, *, others: bool) -> None:
         """A turn begins: wake whom time concerns, and who has more to do from the turn before.
@@ -78,6 +117,14 @@ class RunQueue:
         if not self._put_off:
             later, self._later = self._later, {}
             self._dirty.update(later)
+        self._searched.clear()
+        for name, at_ns in list(self._searching.items()):
+            if now_ns > at_ns + SEARCH_IDLE_NS:
+                del self._searching[name]
+        called = list(islice(self._line, self._may_call))
+        self._called = set(called)
+        for name in called:  # Who does not come, as it may do nothing now, asks anew.
+            self.wake(name, self._line.pop(name))
 
     def take(self) -> dict[str, Runner]:
         """Those that are to run now; a turn's messages are shared among them."""
@@ -105,6 +152,7 @@ class RunQueue:
         """Its replica is removed from this server."""
         self._dirty.pop(name, None)
         self._later.pop(name, None)
+        self.searched(name)
         if self._asleep.pop(name, None) is not None:
             self._deadlines.cancel(name)
 
@@ -112,5 +160,8 @@ class RunQueue:
         """All replicas stop."""
         self._dirty.clear()
         self._later.clear()
+        self._searching.clear()
+        self._searched.clear()
+        self._line.clear()
         self._asleep.clear()
         self._deadlines.clear()

@@ -25,6 +25,7 @@ from jsctl.broker.jetstream.consumers.dispatch.pull import status
 from jsctl.broker.jetstream.consumers.dispatch.pull_dispatcher import PullDispatcher
 from jsctl.broker.jetstream.consumers.dispatch.push_dispatcher import PushDispatcher
 from jsctl.broker.jetstream.consumers.facts import ConsumerTurn, Interest
+from jsctl.broker.jetstream.consumers.starting import takes_long
 from jsctl.broker.jetstream.consumers.state import ConsumerState
 from jsctl.broker.protocol.deliveries import OutgoingMessage
 from jsctl.broker.store.contents import Contents
@@ -203,6 +204,12 @@ class ConsumerLeader:
         """In place of a turn, when that took long: its answer comes before deliveries."""
         self._seal(made := ConsumerTurn(again=True), [], [])
         return made
+
+    @property
+    def searches(self) -> bool:
+        """Whether it is still to be chosen where to begin, and that takes long."""
+        delivery = self.delivery
+        return not self.state.started and takes_long(self.consumer, delivery.store)
 
     def choose_start(self, now_ns: int) -> bool:
         """Choose where to begin, if that was never done; False: that goes on in the next turn."""

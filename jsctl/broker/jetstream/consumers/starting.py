@@ -48,9 +48,11 @@ class Choice:
 
 
 def takes_long(consumer: Consumer, store: Contents) -> bool:
-    """Whether the choice may take more than a step."""
-    each = consumer.config.deliver_policy is DeliverPolicy.LAST_PER_SUBJECT
-    return each and store.subject_count > newest.PORTION
+    """Whether the choice may take more than a step, or a step that takes long."""
+    policy, filters = consumer.config.deliver_policy, consumer.filters
+    each = policy is DeliverPolicy.LAST_PER_SUBJECT
+    last = policy is DeliverPolicy.LAST and bool(filters.wildcards) and not filters.is_all
+    return (each or last) and store.subject_count > newest.PORTION
 
 
 def begin(progress: ConsumerProgress, consumer: Consumer, store: Contents) -> bool:

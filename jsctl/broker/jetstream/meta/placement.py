@@ -1,8 +1,9 @@
 """Which servers hold a replica. Pure: facts about servers in, peer ids out.
 
-Candidates are filtered (cluster, tags, room, HA assets), ordered (online first, then the least
-loaded) and taken greedily under the `unique_tag` rule. Chance only breaks ties between equals,
-through the injected jitter. The outcome is logged by the meta leader and never computed again.
+Candidates are filtered (cluster, tags, room, HA assets), ordered (online first, full disks last,
+then the least loaded) and taken greedily under the `unique_tag` rule. Chance only breaks ties
+between equals, through the injected jitter. The outcome is logged by the meta leader and never
+computed again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,6 +42,8 @@ class ServerFacts:
     """0: unlimited."""
     incarnation: int = 0
     """The life of the server's disk."""
+    disk_full: bool = False
+    """It takes no messages for what is on its disk until there is room again."""
     boot: int = 0
     """This run of the server's process, to which what only memory holds is bound."""
 
@@ -170,10 +173,11 @@ def _shuffled(servers: Sequence[ServerFacts], jitter: Jitter) -> list[ServerFact
 
 
 def _order(candidates: list[ServerFacts], wanted: Wanted) -> list[ServerFacts]:
-    def rank(server: ServerFacts) -> tuple[bool, int, int, int]:
+    def rank(server: ServerFacts) -> tuple[bool, bool, int, int, int]:
         replicated = server.ha_assets if wanted.replicas > 1 else 0
         free = room(server, wanted.memory) // _ROOM_STEP
-        return (not server.online, replicated, -free, server.streams)
+        full = server.disk_full and not wanted.memory
+        return (not server.online, full, replicated, -free, server.streams)
 
     return sorted(candidates, key=rank)
 
@@ -231,14 +235,18 @@ def choose_peers(
     if len(online) < wanted.replicas // 2 + 1:
         why.offline = True
         return why
-    return Placed(peers, _preferred(online, wanted, leader, jitter))
+    roomy = [peer for peer in online if wanted.memory or not by_peer[peer].disk_full]
+    return Placed(peers, _preferred(online, roomy, wanted, leader, jitter))
 
 
-def _preferred(online: list[str], wanted: Wanted, leader: str, jitter: Jitter) -> str:
+def _preferred(
+    online: list[str], roomy: list[str], wanted: Wanted, leader: str, jitter: Jitter
+) -> str:
     for peer in (wanted.preferred, leader):
         if peer and peer in online:
             return peer
-    return online[jitter(len(online))]
+    able = roomy or online
+    return able[jitter(len(able))]
 
 
 def choose_replacement(

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from jsctl.broker.assets.replicas.run_queue import (
     ALONE_AFTER_NS,
     DELIVERIES_MIN,
+    SEARCH_IDLE_NS,
+    SEARCHES_MAX,
     SHORT_TURN_MESSAGES_MAX,
     TURN_MESSAGES_MAX,
     RunQueue,
@@ -124,3 +126,51 @@ def test_nobody_runs_after_all_were_stopped() -> None:
     queue.clear()
     assert not queue.waiting
     assert turn(queue, NOW + 2) == [] and queue.next_due_ns() is None
+
+
+def test_few_look_for_their_start_at_a_time_in_their_order() -> None:
+    queue = RunQueue()
+    names = [f"c{number}" for number in range(5)]
+    found: list[str] = []
+
+    def search(*, ends: bool) -> list[str]:
+        """A turn in which those who may look for their start; whether they find it."""
+        able = [name for name in turn(queue) if queue.may_search(name, Runner())]
+        for name in able:
+            if ends:
+                queue.searched(name)
+                found.append(name)
+            else:
+                queue.wake_again(name, Runner())
+        return able
+
+    for name in names:
+        queue.wake(name, Runner())
+    assert search(ends=False) == names[:SEARCHES_MAX]
+    assert search(ends=False) == names[:SEARCHES_MAX], "who has begun goes on"
+    queue.forget("c2")
+    while queue.waiting:
+        assert len(search(ends=True)) <= SEARCHES_MAX
+    assert found == ["c0", "c1", "c3", "c4"]
+
+
+def test_who_is_called_and_does_not_come_keeps_nobody_waiting() -> None:
+    queue = RunQueue()
+    for number in range(6):
+        queue.may_search(f"c{number}", Runner())
+    assert turn(queue) == [], "two have not found theirs"
+    queue.searched("c0")
+    queue.searched("c1")
+    called = [turn(queue) for _ in range(2)]
+    assert [{*names} for names in called] == [{"c2", "c3"}, {"c4", "c5"}]
+    assert not queue.waiting
+
+
+def test_who_does_not_go_on_to_look_lets_others_do_so() -> None:
+    queue = RunQueue()
+    turn(queue)
+    for number in range(SEARCHES_MAX + 1):
+        queue.may_search(f"c{number}", Runner())
+    assert turn(queue, NOW + SEARCH_IDLE_NS) == []
+    queue.may_search("c0", Runner())
+    assert turn(queue, NOW + SEARCH_IDLE_NS + 1) == [f"c{SEARCHES_MAX}"]

@@ -190,3 +190,19 @@ def test_consumers_get_online_peers_of_their_stream() -> None:
         assert chosen in (("a",), ("c",))
     alone = {"a": ReplicaStanding(online=True)}
     assert choose_subset(["a", "b", "c"], 3, alone, _jitter().randrange) is None
+
+
+def test_servers_whose_disk_is_full_come_last_and_do_not_begin_as_leaders() -> None:
+    full, *others = _servers(4)
+    full = replace(full, disk_full=True)
+    for seed in range(20):
+        jitter = _jitter(seed).randrange
+        placed = _placed(choose_peers([full, *others], Wanted(3, "C1"), jitter))
+        assert full.peer not in placed.peers
+        placed = _placed(choose_peers([full, *others[:2]], Wanted(3, "C1"), jitter))
+        assert full.peer in placed.peers and placed.preferred != full.peer
+    one = [full, *(replace(other, streams=9) for other in others)]
+    in_memory = _placed(choose_peers(one, Wanted(1, "C1", memory=True), jitter))
+    assert in_memory.peers == (full.peer,)
+    all_full = [replace(other, disk_full=True) for other in others]
+    assert len(_placed(choose_peers(all_full, Wanted(3, "C1"), jitter)).peers) == 3
