@@ -117,6 +117,11 @@ class RunQueue:
         if not self._put_off:
             later, self._later = self._later, {}
             self._dirty.update(later)
+        if self._searching or self._searched or self._line or self._called:
+            self._call(now_ns)
+
+    def _call(self, now_ns: int) -> None:
+        """Have those search whose turn it is."""
         self._searched.clear()
         for name, at_ns in list(self._searching.items()):
             if now_ns > at_ns + SEARCH_IDLE_NS:
