@@ -228,7 +228,9 @@ class GuardedServer(Server):
     @aiohttp_jinja2.template("app_index.html")
     async def handle_index(self, request: web.Request) -> dict[str, Any]:
         """The page; it goes on where it was opened, as its cookie is for that place alone."""
-        return {"name": self.title, "socket": f"{_socket(self.guard.origin(request))}/ws"}
+        place = f"{_socket(self.guard.origin(request))}/ws"
+        letters = _whole(request, "fontsize", 16, least=1)
+        return {"name": self.title, "socket": place, "font_size": letters}
 
     async def handle_websocket(self, request: web.Request) -> Any:
         """One dashboard for one page, as long as there is room."""
@@ -251,7 +253,7 @@ class GuardedServer(Server):
             download_manager=self.download_manager,
         )
         service.extra = self.environment
-        await service.start(_cells(request, "width", 80), _cells(request, "height", 24))
+        await service.start(_whole(request, "width", 80), _whole(request, "height", 24))
         try:
             await self._process_messages(page, service)
         finally:
@@ -271,6 +273,7 @@ class GuardedServer(Server):
             await runner.cleanup()
 
 
-def _cells(request: web.Request, key: str, default: int) -> int:
+def _whole(request: web.Request, key: str, default: int, least: int = 20) -> int:
+    """What a page asks for: cells of the terminal, or pixels of its letters."""
     text = request.query.get(key, "")
-    return max(20, min(1000, int(text))) if text.isdecimal() else default
+    return max(least, min(1000, int(text))) if text.isdecimal() else default

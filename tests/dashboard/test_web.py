@@ -108,8 +108,9 @@ def test_the_token_is_swapped_for_a_cookie(served: Served) -> None:
     assert "token" not in answer.headers["Location"]
     cookie = answer.headers["Set-Cookie"]
     assert "HttpOnly" in cookie and "SameSite=Strict" in cookie
-    page = served.get("/", cookies=served.cookies())
+    page = served.get("/?fontsize=12", cookies=served.cookies())
     assert page.status_code == 200
+    assert 'data-font-size="12"' in page.text
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
     others = re.findall(r"https?://[^\"' ]+", page.text)
     assert all(other.startswith(served.root) for other in others)
