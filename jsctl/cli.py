@@ -17,6 +17,7 @@ from typing import NamedTuple
 from jsctl import __version__
 from jsctl.api.errors import ApiError
 from jsctl.commands import DELEGATED, REGISTRY, Entry
+from jsctl.commands.toolkit.grammar.help_words import HELP_WORDS, asks_help
 from jsctl.commands.toolkit.grammar.spec import Command, Group, Kind, Option, options_of
 from jsctl.errors import (
     JsctlError,
@@ -36,7 +37,6 @@ _FLAGS = {name: flag for flag in GLOBAL_FLAGS for name in (flag.name, *flag.alia
 _SHORT = {flag.short: flag for flag in GLOBAL_FLAGS if flag.short}
 _EXISTING = frozenset({"cert", "key", "ca"})
 """Of global flags: those that name files which are not made by anybody."""
-_HELP_WORDS = frozenset({"-h", "--help"})
 _MANUAL_WORD, _LONG_WORD = "--help-man", "--help-long"
 _SCRIPT_WORD = "--completion-script-"
 """As `nats` calls it, followed by the shell."""
@@ -125,7 +125,7 @@ def hoist(words: Sequence[str], rest: list[str] | None = None) -> tuple[dict[str
     """Global flags by their key, and the words without them; nothing behind `--` is touched.
 
     `rest` gets these words up to one that is wrong. Raises UsageError for a flag without its
-    value, with a word that is not a choice, or given twice where that means nothing.
+    value, with one that it does not take, or given twice where that means nothing.
     """
     flags: dict[str, str] = {}
     rest = [] if rest is None else rest
@@ -143,6 +143,8 @@ def hoist(words: Sequence[str], rest: list[str] | None = None) -> tuple[dict[str
             if not waiting:
                 raise UsageError(f"expected argument for flag '{word}'", show_help=True)
             value = waiting.pop(0)
+        if not flag.metavar and value is not None:
+            raise UsageError(f"unexpected argument {value}", show_help=True)
         _check_global(flag, value)
         text = value if value is not None else "false" if negated else "true"
         if flag.key in flags:
@@ -175,11 +177,12 @@ def _global_flag(word: str, waiting: list[str]) -> tuple[GlobalFlag | None, str 
     name, equals, value = word[2:].partition("=")
     if name == "output" and value in FORMATS:
         return _FLAGS["render"], value, False
+    given = value if equals else None
     flag = _FLAGS.get(name)
     if flag is None and name.startswith("no-"):
         flag = _FLAGS.get(name[3:])
-        return (flag, None, True) if flag is not None and flag.negative else (None, None, False)
-    return flag, value if equals else None, False
+        return (flag, given, True) if flag is not None and flag.negative else (None, None, False)
+    return flag, given, False
 
 
 def walk(words: Sequence[str]) -> Found:
@@ -196,10 +199,10 @@ def walk(words: Sequence[str]) -> Found:
         if word == "--" and not plain:  # what follows has no flags, and may name a command
             plain = [word]
             continue
-        if not plain and word.startswith("-") and word not in (*_HELP_WORDS, "-"):
+        if not plain and word.startswith("-") and word not in (*HELP_WORDS, "-"):
             _carry(word, Found(node, path, inherited, ()), carried)
             continue
-        if not plain and word in _HELP_WORDS:
+        if not plain and word in HELP_WORDS:
             carried.append(word)
             continue
         child = node.find(word) or (_plugin(word) if node.name == PROGRAM else None)
@@ -292,7 +295,7 @@ def _dispatch(flags: dict[str, str], words: list[str], begin: Callable[[], None]
         print(_manual_of(walk([word for word in words if word != _MANUAL_WORD])), end="")
         return 0
     found = walk(words)
-    if _HELP_WORDS & set(takewhile(lambda word: word != "--", found.words)):
+    if asks_help(found.words, found.node, found.inherited):
         print(help_of(found))
         return 0
     if isinstance(found.node, Group):

@@ -136,6 +136,7 @@ class NatsSystem:
         subscription = await self.client.subscribe(inbox)
         started = perf_counter_ns()
         replies: list[SystemReply] = []
+        known: set[str] = set()
         heard = 0
         await self.client.publish(subject, payload, reply=inbox)
         deadline = asyncio.get_running_loop().time() + self.settings.timeout
@@ -147,8 +148,12 @@ class NatsSystem:
                 message = await _next(subscription, wait)
                 if message is None:
                     break
+                found = self._read(message, perf_counter_ns() - started)
+                if found and found[0].server.id in known:
+                    continue  # it is asked on each link to it: that of the account, that of SYS
                 heard += 1
-                replies += self._read(message, perf_counter_ns() - started)
+                replies += found
+                known.update(reply.server.id for reply in found if reply.server.id)
         finally:
             await subscription.unsubscribe()
         return replies

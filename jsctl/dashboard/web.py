@@ -2,17 +2,21 @@
 
 Each page runs a dashboard of its own in a child process. Three things keep strangers out, and
 each answers with 403: the `Host` has to be ours (against names that are pointed here), the
-`Origin` has to be ours (against other pages that the operator visits), and a random token, given
-once in the address, has to have been swapped for a cookie. Everything that the page needs comes
-from here; the content security policy forbids anything else.
+`Origin` has to be the page's own (against other pages that the operator visits), and a random
+token, given once in the address, has to have been swapped for a cookie. Everything that the page
+needs comes from here; the content security policy forbids anything else.
+
+A server that listens everywhere is found at every address of its machine. It takes them all for
+its own: an address in numbers cannot be pointed elsewhere, as a name can.
 """
 
 import hmac
+import re
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from importlib.resources import files
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import Any
 
@@ -34,45 +38,103 @@ STRICT: Mapping[str, str] = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
+PORT_MAX = 65535
+HTTP_PORT = 80
+"""The one that browsers leave out of `Host` and `Origin`."""
+HOST = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]+)(?::([0-9]{1,5}))?", re.ASCII)
+"""Of a request: a name or an address, and a port."""
+ELSEWHERE = ("192.0.2.1", 9)
+"""An address for documentation, which is looked for and sent nothing."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def is_loopback(host: str) -> bool:
     """Whether an address can be reached from this machine only."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    address = numeric(host)
+    return address.is_loopback if address else host.lower() == "localhost"
 
 
 def bind(host: str, port: int) -> socket.socket:
     """A listening socket; raises UsageError."""
+    if not 0 <= port <= PORT_MAX:
+        raise UsageError(f"--web-port must be between 0 and {PORT_MAX}, got {port}")
+    try:
+        name = host.encode("idna").decode()
+    except UnicodeError:
+        raise UsageError(f"cannot serve on {host}:{port}: no name of a machine") from None
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((host, port))
+        listener.bind((name, port))
     except OSError as error:
         listener.close()
         raise UsageError(f"cannot serve on {host}:{port}: {error.strerror}") from None
     return listener
 
 
-class Guard:
-    """Who may come in. `names` are the hosts that the address line may show."""
+def numeric(host: str) -> IPv4Address | IPv6Address | None:
+    """The address that a host is written as; None for a name."""
+    try:
+        return ip_address(host.strip("[]"))
+    except ValueError:
+        return None
 
-    def __init__(self, names: list[str], port: int, token: str) -> None:
-        self.hosts = {f"{name}:{port}" for name in names}
-        self.origins = {f"http://{host}" for host in self.hosts}
+
+def shown(host: str) -> str:
+    """As an address line has it: in small letters, IPv6 in its shortest form and in brackets."""
+    address = numeric(host)
+    if address is None:
+        return host.lower()
+    return f"[{address}]" if address.version == 6 else str(address)
+
+
+def origin_of(host: str, port: int) -> str:
+    """What browsers call the pages of a host."""
+    return f"http://{host}" if port == HTTP_PORT else f"http://{host}:{port}"
+
+
+def reachable() -> str:
+    """An address of this machine: the one that it has on its way to others."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
+        try:
+            way.connect(ELSEWHERE)
+        except OSError:
+            return "localhost"
+        return str(way.getsockname()[0])
+
+
+class Guard:
+    """Who may come in: to the `host` that was asked for, and to the address that it is."""
+
+    def __init__(
+        self, host: str, address: IPv4Address | IPv6Address, port: int, token: str
+    ) -> None:
+        self.names = {shown(host), shown(str(address))}
+        if address.is_loopback or address.is_unspecified:
+            self.names.add("localhost")
+        if address.is_unspecified:
+            self.names.add(socket.gethostname().lower())
+        self.everywhere = address.is_unspecified
+        self.port = port
         self.cookie = f"jsctl_{port}"
         self.token = token
 
+    def origin(self, request: web.Request) -> str:
+        """Of the pages that a request belongs to; nothing if its `Host` is not ours."""
+        found = HOST.fullmatch(request.headers.get("Host", "").lower())
+        if found is None or int(found[2] or HTTP_PORT) != self.port:
+            return ""
+        ours = found[1] in self.names or (self.everywhere and numeric(found[1]) is not None)
+        return origin_of(found[1], self.port) if ours else ""
+
     def refusal(self, request: web.Request) -> str:
         """Why not, or nothing."""
-        if request.headers.get("Host", "") not in self.hosts:
+        own = self.origin(request)
+        if not own:
             return "this host name is not served here"
         origin = request.headers.get("Origin")
-        if origin is not None and origin not in self.origins:
+        if origin is not None and origin != own:
             return "this page may not be used by other pages"
         if request.path == "/ws" and origin is None:
             return "a page has to say where it is from"
@@ -102,17 +164,21 @@ class Guard:
         response = await handler(request)
         if not response.prepared:
             response.headers.update(STRICT)
-            response.headers["Content-Security-Policy"] = self._policy()
+            response.headers["Content-Security-Policy"] = _policy(self.origin(request))
         return response
 
-    def _policy(self) -> str:
-        sockets = " ".join(f"ws://{host}" for host in sorted(self.hosts))
-        return (
-            "default-src 'none'; script-src 'self'; "
-            f"style-src 'self' 'unsafe-inline'; connect-src 'self' {sockets}; "
-            "img-src 'self' data:; font-src 'self' data:; base-uri 'none'; "
-            "form-action 'none'; frame-ancestors 'none'"
-        )
+
+def _policy(origin: str) -> str:
+    return (
+        "default-src 'none'; script-src 'self'; "
+        f"style-src 'self' 'unsafe-inline'; connect-src 'self' {_socket(origin)}; "
+        "img-src 'self' data:; font-src 'self' data:; base-uri 'none'; "
+        "form-action 'none'; frame-ancestors 'none'"
+    )
+
+
+def _socket(origin: str) -> str:
+    return f"ws{origin.removeprefix('http')}"
 
 
 class Service(AppService):
@@ -130,14 +196,14 @@ class GuardedServer(Server):
     def __init__(
         self, command: str, listener: socket.socket, host: str, environment: Mapping[str, str]
     ) -> None:
-        port = int(listener.getsockname()[1])
-        shown = f"[{host}]" if ":" in host else host
-        super().__init__(command, host, port, "jsctl dashboard", f"http://{shown}:{port}")
+        bound, port = listener.getsockname()[:2]
+        address = ip_address(bound)
+        place = reachable() if address.is_unspecified else shown(host)
+        super().__init__(command, host, port, "jsctl dashboard", origin_of(place, port))
         self.listener = listener
         self.environment = environment
         self.sessions = 0
-        names = [shown, "localhost"] if is_loopback(host) else [shown]
-        self.guard = Guard(names, port, secrets.token_urlsafe(TOKEN_BYTES))
+        self.guard = Guard(host, address, port, secrets.token_urlsafe(TOKEN_BYTES))
         self.page = Path(str(files("jsctl.dashboard").joinpath("page")))
 
     @property
@@ -158,6 +224,13 @@ class GuardedServer(Server):
             ]
         )
         return app
+
+    @aiohttp_jinja2.template("app_index.html")
+    async def handle_index(self, request: web.Request) -> dict[str, Any]:
+        """The page; it goes on where it was opened, as its cookie is for that place alone."""
+        place = f"{_socket(self.guard.origin(request))}/ws"
+        letters = _whole(request, "fontsize", 16, least=1)
+        return {"name": self.title, "socket": place, "font_size": letters}
 
     async def handle_websocket(self, request: web.Request) -> Any:
         """One dashboard for one page, as long as there is room."""
@@ -180,7 +253,7 @@ class GuardedServer(Server):
             download_manager=self.download_manager,
         )
         service.extra = self.environment
-        await service.start(_cells(request, "width", 80), _cells(request, "height", 24))
+        await service.start(_whole(request, "width", 80), _whole(request, "height", 24))
         try:
             await self._process_messages(page, service)
         finally:
@@ -200,6 +273,7 @@ class GuardedServer(Server):
             await runner.cleanup()
 
 
-def _cells(request: web.Request, key: str, default: int) -> int:
+def _whole(request: web.Request, key: str, default: int, least: int = 20) -> int:
+    """What a page asks for: cells of the terminal, or pixels of its letters."""
     text = request.query.get(key, "")
-    return max(20, min(1000, int(text))) if text.isdigit() else default
+    return max(least, min(1000, int(text))) if text.isdecimal() else default

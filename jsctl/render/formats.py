@@ -1,6 +1,7 @@
 """Rows and documents as JSON, JSON lines, YAML, CSV, TSV, Markdown and bare names."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -13,16 +14,23 @@ _YAML_WORDS = frozenset(
     {"", "yes", "no", "on", "off", "true", "false", "null", "none", "=", "~", "y", "n", "<<"}
 )
 _YAML_MARKS = frozenset("-?:,[]{}#&*!|>'\"%@`")
+_UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What JSON may hold as it is, and terminals obey: control characters of eight bits, line ends and
+directions of text. Half characters are none of any encoding."""
 
 
 def as_json(value: object) -> str:
-    """Pretty, two spaces, characters as they are; API objects and plain data."""
-    return json.dumps(plain(value), indent=2, ensure_ascii=False)
+    """Pretty, two spaces, characters as they are if they are seen; API objects and plain data."""
+    return _seen(json.dumps(plain(value), indent=2, ensure_ascii=False))
 
 
 def as_json_line(value: object) -> str:
     """One line."""
-    return json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"))
+    return _seen(json.dumps(plain(value), ensure_ascii=False, separators=(",", ":")))
+
+
+def _seen(text: str) -> str:
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def plain(value: object) -> object:

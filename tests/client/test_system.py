@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import json
 
 import pytest
+from nats.aio.msg import Msg
 
 from jsctl.api.monitoring.health import Healthz
 from jsctl.api.monitoring.jsz import Jsz
@@ -41,6 +43,20 @@ async def test_ordinary_accounts_have_no_rights(settings: Settings) -> None:
     async with connect(settings) as client:
         with pytest.raises(NotAllowed, match="system privileges"):
             await NatsSystem(client, settings).gather("VARZ")
+
+
+async def test_a_server_that_is_asked_on_two_ways_answers_once(settings: Settings) -> None:
+    """As one behind a leaf node, with a link for the account and one for the system account."""
+    async with connect(settings) as client:
+
+        async def answer(message: Msg) -> None:
+            for name in ("n1", "n1", "n2", "n3"):
+                document = {"server": {"id": name, "name": name}, "data": {"connections": 1}}
+                await client.publish(message.reply, json.dumps(document).encode())
+
+        await client.subscribe("asked", cb=answer)
+        found = await NatsSystem(client, settings).gather_on("asked", expected=3)
+        assert [reply.server.name for reply in found] == ["n1", "n2", "n3"]
 
 
 async def test_monitoring_ports_give_the_same(cluster: Cluster) -> None:

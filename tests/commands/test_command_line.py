@@ -44,6 +44,23 @@ def test_global_flags_may_stand_anywhere() -> None:
     assert hoist(["-sX", "--domain", "d"])[0] == {"url": "X", "jetstream_domain": "d"}
 
 
+@pytest.mark.parametrize(
+    "word", ["--no-context=false", "--trace=1", "--tlsfirst=", "--no-tlsfirst=x"]
+)
+def test_a_global_flag_takes_no_value_that_it_has_no_use_for(word: str) -> None:
+    """`--no-context=false` left the context out, and `--trace=false` traced."""
+    value = word.partition("=")[2]
+    with pytest.raises(UsageError, match=f"unexpected argument {value}"):
+        hoist(["stream", "ls", word])
+
+
+@pytest.mark.parametrize("word", ["-ah", "-ha", "--help=1"])
+def test_help_may_stand_among_other_flags(word: str, cli: Run) -> None:
+    found = cli("stream", "ls", word)
+    assert (found.code, found.out) == (0, cli("stream", "ls", "--help").out)
+    assert cli("stream", "ls", word.replace("h", "Z", 1)).code == 1
+
+
 def test_output_is_global_only_with_the_name_of_a_format() -> None:
     assert hoist(["stream", "report", "-o", "json"]) == ({"render": "json"}, ["stream", "report"])
     assert hoist(["stream", "report", "-o"])[1] == ["stream", "report", "-o"]

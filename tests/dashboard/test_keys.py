@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from jsctl.dashboard.model.snapshot import Level, Stream
+from jsctl.dashboard.model.snapshot import Badge, Level, Stream
 from jsctl.dashboard.once import text_of
 from jsctl.dashboard.screens.dialogs import Choices, ConfirmScreen
 from jsctl.dashboard.screens.main import MainScreen
@@ -235,6 +235,16 @@ async def test_old_data_are_grey_and_told_so() -> None:
         assert "no connection" in shown and "stale 7s" in shown
         assert "CLICKS" in shown
         assert grid(driven, "streams").ink.faded
+
+
+async def test_a_lost_connection_is_told_in_80_columns() -> None:
+    """A round trip that is over has no room there."""
+    now = replace(sample(), context="127.0.0.1:40865", badge=Badge.HEALTHY, rtt_ns=330_000)
+    now = replace(now, connected=False, stale_ns=12_000_000_000)
+    async with showing(now, size=(80, 24)) as driven:
+        shown = text_of(driven.app)
+        assert "no connection" in shown and "stale 12s" in shown
+        assert "rtt" not in shown
 
 
 @pytest.mark.parametrize("key", ["t", "t,t", "t,t,t"])

@@ -6,14 +6,18 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
+from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from aiohttp.test_utils import make_mocked_request
 
+from jsctl.dashboard.web import Guard
 from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER, Broker
 from tests.support.chromium import chromium
 from tests.support.waiting import wait_for
@@ -67,11 +71,11 @@ def broker() -> Iterator[Broker]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def served(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    home = tmp_path_factory.mktemp("web")
+@contextmanager
+def serving(broker: Broker, home: Path, *words: str) -> Iterator[Served]:
+    """The command, until the block ends."""
     log = home / "log"
-    command = [sys.executable, "-m", "jsctl", "--server", broker.url, "dashboard", "--web"]
+    command = [sys.executable, "-m", "jsctl", "--server", broker.url, "dashboard", "--web", *words]
     command += ["--system-user", SYSTEM_USER, "--system-password", SYSTEM_PASSWORD]
     environment = {key: value for key, value in os.environ.items() if key[:5] != "NATS_"}
     environment |= {"XDG_CONFIG_HOME": str(home), "TZ": "UTC", "PYTHONUNBUFFERED": "1"}
@@ -92,14 +96,21 @@ def served(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             process.wait(10)
 
 
+@pytest.fixture(scope="module")
+def served(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(broker, tmp_path_factory.mktemp("web")) as running:
+        yield running
+
+
 def test_the_token_is_swapped_for_a_cookie(served: Served) -> None:
     answer = served.get(served.address.removeprefix(served.root))
     assert answer.status_code == 303
     assert "token" not in answer.headers["Location"]
     cookie = answer.headers["Set-Cookie"]
     assert "HttpOnly" in cookie and "SameSite=Strict" in cookie
-    page = served.get("/", cookies=served.cookies())
+    page = served.get("/?fontsize=12", cookies=served.cookies())
     assert page.status_code == 200
+    assert 'data-font-size="12"' in page.text
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
     others = re.findall(r"https?://[^\"' ]+", page.text)
     assert all(other.startswith(served.root) for other in others)
@@ -130,6 +141,63 @@ def test_other_pages_are_refused(served: Served, path: str) -> None:
 
 def test_a_socket_without_an_origin_is_refused(served: Served) -> None:
     assert served.get("/ws", cookies=served.cookies(), **UPGRADE).status_code == 403
+
+
+def refusal(guard: Guard, host: str, path: str = "/static/x", origin: str = "") -> str:
+    """What a guard says to a request that knows the token."""
+    headers = {"Host": host, "Cookie": f"{guard.cookie}={guard.token}"}
+    request = make_mocked_request("GET", path, headers | ({"Origin": origin} if origin else {}))
+    return guard.refusal(request)
+
+
+def test_browsers_leave_out_port_80() -> None:
+    guard = Guard("127.0.0.1", ip_address("127.0.0.1"), 80, "token")
+    for host in ("127.0.0.1", "127.0.0.1:80", "localhost"):
+        name = host.removesuffix(":80")
+        assert not refusal(guard, host, "/ws", f"http://{name}")
+        for stranger in ("http://evil.example", f"http://{name}:8080", f"https://{name}", "null"):
+            assert refusal(guard, host, "/ws", stranger)
+    for host in ("evil.example", "127.0.0.1:8080", "127.0.0.2", "", "a@127.0.0.1", "127.0.0.1:x"):
+        assert refusal(guard, host)
+    assert refusal(Guard("127.0.0.1", ip_address("127.0.0.1"), 8080, "token"), "127.0.0.1")
+
+
+def test_who_listens_everywhere_is_found_at_every_address() -> None:
+    guard = Guard("0.0.0.0", ip_address("0.0.0.0"), 8080, "token")
+    for name in ("10.1.2.3", "[2001:db8::1]", "localhost", socket.gethostname()):
+        assert not refusal(guard, f"{name}:8080", "/ws", f"http://{name.lower()}:8080")
+        assert refusal(guard, f"{name}:8080", "/ws", "http://10.9.9.9:8080")
+    for name in ("evil.example", "10.1.2.3.nip.io", "[::1%;x]", "[10.1.2.3", "10.1.2"):
+        assert refusal(guard, f"{name}:8080")
+    narrow = Guard("10.1.2.3", ip_address("10.1.2.3"), 8080, "token")
+    assert refusal(narrow, "10.1.2.4:8080") and refusal(narrow, "localhost:8080")
+
+
+def test_names_are_compared_as_browsers_write_them() -> None:
+    guard = Guard("Some-Host", ip_address("10.1.2.3"), 8080, "token")
+    assert not refusal(guard, "some-host:8080", "/ws", "http://some-host:8080")
+    assert not refusal(guard, "10.1.2.3:8080", "/ws", "http://10.1.2.3:8080")
+    long = Guard("0:0:0:0:0:0:0:1", ip_address("::1"), 8080, "token")
+    assert not refusal(long, "[::1]:8080", "/ws", "http://[::1]:8080")
+
+
+@pytest.mark.processes
+def test_a_page_goes_on_where_it_was_opened(broker: Broker, tmp_path: Path) -> None:
+    """Its cookie is for that name alone."""
+    with serving(broker, tmp_path, "--web-host", "0.0.0.0", "--insecure") as everywhere:
+        assert urlsplit(everywhere.address).hostname != "0.0.0.0"
+        query = everywhere.address.removeprefix(everywhere.root)
+        for name in ("127.0.0.1", "localhost"):
+            here = Served(f"http://{name}:{everywhere.port}{query}", everywhere.process)
+            page = here.get("/", cookies=here.cookies())
+            assert page.status_code == 200
+            socket_url = f"ws://{name}:{everywhere.port}"
+            assert f'"{socket_url}/ws"' in page.text
+            assert f" {socket_url};" in page.headers["Content-Security-Policy"]
+            assert here.get("/", cookies=here.cookies(), Host="evil.example").status_code == 403
+            evil = "http://evil.example"
+            headers = {**UPGRADE, "Origin": evil}
+            assert here.get("/ws", cookies=here.cookies(), **headers).status_code == 403
 
 
 def served_files() -> list[str]:
@@ -217,3 +285,12 @@ def test_a_port_that_is_taken_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert f"cannot serve on 127.0.0.1:{port}" in refused("--web-port", str(port))
+
+
+@pytest.mark.parametrize(
+    ("word", "value"), [("--web-port", "65536"), ("--web-port", "-1"), ("--web-host", "ä" * 70)]
+)
+@pytest.mark.processes
+def test_what_nobody_can_listen_on_is_told(word: str, value: str) -> None:
+    said = refused(word, value, "--insecure")
+    assert value in said and "Traceback" not in said

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections.abc import Callable
 
 import pytest
 import yaml
@@ -82,6 +83,15 @@ def test_api_objects_are_printed_with_the_servers_names() -> None:
     document = json.loads(as_json({"made": [StreamConfig(name="S", num_replicas=3)]}))
     assert document["made"][0]["num_replicas"] == 3
     assert as_json_line({"ü": "<&>"}) == '{"ü":"<&>"}'
+
+
+@pytest.mark.parametrize("write", [as_json, as_json_line])
+def test_json_has_nothing_that_a_terminal_obeys(write: Callable[[object], str]) -> None:
+    odd = {"a\x1b[2J\x9b2J\x7f": ["\u202egnp.exe", "\u2028", "\ud800", "ü\u3000✓"]}
+    text = write(odd)
+    assert json.loads(text) == odd
+    assert "ü\u3000✓" in text
+    assert not set("\x1b\x9b\x7f\u202e\u2028\ud800") & set(text)
 
 
 def test_documents_that_come_one_by_one_keep_the_columns_of_the_first() -> None:

@@ -13,5 +13,4 @@ async def find(call: Call) -> None:
     if call.output.asked and call.output.form != "names":
         call.output.json([info.name for info in found])
         return
-    for info in found:
-        call.output.print(info.name)
+    call.output.names(info.name for info in found)

@@ -19,6 +19,7 @@ from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, Unreachable, UsageError, prefixed
 from jsctl.render.humanize import duration, number
 from jsctl.render.reports.consumers import ACK_WORDS
+from jsctl.render.table import safe
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -96,14 +97,14 @@ def _print_message(call: Call, message: "Msg", *, pushed: bool = False) -> None:
         return
     if ack is not None:
         out.print(
-            f"[{strftime('%H:%M:%S')}] subj: {message.subject} / tries: {ack.deliveries} / "
+            f"[{strftime('%H:%M:%S')}] subj: {safe(message.subject)} / tries: {ack.deliveries} / "
             f"cons seq: {ack.consumer_seq} / str seq: {ack.stream_seq} / "
             f"pending: {number(ack.pending)}"
         )
     if message.headers:
         out.print("\nHeaders:\n")
         for line in header_lines(message.headers):
-            out.print(f"   {line}" if pushed else f"  {line}")
+            out.print(f"   {safe(line)}" if pushed else f"  {safe(line)}")
         out.print("\nData:" if pushed else "\nData:\n")
     out.print(text.removesuffix("\n") + "\n" if pushed else f"\n{text}")
 

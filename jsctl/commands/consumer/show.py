@@ -20,8 +20,7 @@ async def ls(call: Call) -> None:
     async with call.manager() as manager:
         stream = await pick_stream(call, manager, why=TO_LOOK_IN)
         if call.flag("names") and not call.flag("json"):
-            for name in await manager.consumer_names(stream):
-                call.output.print(name)
+            call.output.names(await manager.consumer_names(stream))
             return
         listing = await manager.consumers(stream)
     if call.flag("json") and call.output.form == "table":

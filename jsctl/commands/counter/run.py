@@ -182,5 +182,4 @@ async def ls(call: Call) -> None:
     if call.as_data:
         call.output.json(found)
         return
-    for name in found:
-        call.output.print(name)
+    call.output.names(found)

@@ -11,6 +11,7 @@ from jsctl.commands.toolkit.content.bodies import header_lines, print_body
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.render.humanize import counted
 from jsctl.render.reports.dead_letters import LETTER_COLUMNS, LetterRow, letter_document, screen_of
+from jsctl.render.table import safe
 
 
 def row_of(letter: Letter) -> LetterRow:
@@ -75,5 +76,5 @@ async def inspect(call: Call) -> None:
     call.output.print()
     lines = header_lines(Headers(dict(pairs_of(message.hdrs)), message.hdrs))
     for line in [*lines, ""] if lines else []:
-        call.output.print(line)
+        call.output.print(safe(line))
     print_body(call, message.data, raw=False)

@@ -1,7 +1,6 @@
 """Runs `jsctl events`."""
 
 import asyncio
-import json
 import re
 import time
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from jsctl.client.ordered import ordered
 from jsctl.client.worded import library_words
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import UsageError
+from jsctl.render.formats import as_json
 from jsctl.render.humanize import moment_ns
 from jsctl.render.reports.events.rows import event_row
 from jsctl.render.reports.events.text import cloud_event, compact, extended, indented, kind_of
@@ -146,7 +146,7 @@ class _Shown:
                 why = f'event "{safe(kind)}" does not implement the Event interface'
             return f"Event error: {why}\n\n{indented(text)}"
         if self._cloud:
-            return json.dumps(cloud_event(found), indent=2, ensure_ascii=False)
+            return as_json(cloud_event(found))
         return compact(found) if self._call.flag("short") else extended(found)
 
 

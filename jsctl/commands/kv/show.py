@@ -27,6 +27,7 @@ from jsctl.render.reports.buckets import (
     bucket_screen,
     entry_document,
 )
+from jsctl.render.table import safe
 
 
 async def ls(call: Call) -> None:
@@ -37,8 +38,7 @@ async def ls(call: Call) -> None:
     async with call.manager("") as manager:
         found = buckets_of((await manager.streams()).items, PREFIX)
     if call.flag("names"):
-        for info in found:
-            call.output.print(info.config.name.removeprefix(PREFIX))
+        call.output.names(info.config.name.removeprefix(PREFIX) for info in found)
         return
     if not found and not call.output.machine:
         call.output.print("No Key-Value buckets found")
@@ -61,8 +61,7 @@ async def _list_keys(call: Call) -> None:
             columns = (*columns, VALUE_COLUMN)
         call.output.report(entries, columns, f"Contents for bucket '{bucket.name}'")
     else:
-        for key in keys:
-            call.output.print(key)
+        call.output.names(keys)
     if not keys and not call.flag("names") and not call.output.machine:
         call.output.print("No keys found in bucket")
 
@@ -124,7 +123,7 @@ def _print_change(call: Call, bucket: str, entry: Entry) -> None:
     else:
         added = entry.operation is Operation.PUT
         word = out.theme.paint(entry.operation.value, "green" if added else "red")
-        text = f"[{moment_ns(entry.created_ns)}] {word} {bucket} > {entry.key}"
+        text = f"[{moment_ns(entry.created_ns)}] {word} {bucket} > {safe(entry.key)}"
         if added:
             text += f": {entry.value.decode('utf-8', 'replace')}"
         out.print(text)

@@ -27,8 +27,7 @@ async def ls(call: Call) -> None:
     async with call.manager("") as manager:
         found = buckets_of((await manager.streams()).items, PREFIX)
     if call.flag("names"):
-        for info in found:
-            call.output.print(info.config.name.removeprefix(PREFIX))
+        call.output.names(info.config.name.removeprefix(PREFIX) for info in found)
         return
     if not found and not call.output.machine:
         call.output.print("No Object Store buckets found")
@@ -41,8 +40,7 @@ async def _list_objects(call: Call) -> None:
     async with opened(call) as (_, store):
         found = await store.objects()
     if call.flag("names"):
-        for info in found:
-            call.output.print(info.name)
+        call.output.names(info.name for info in found)
         return
     if not found and not call.output.machine:
         call.output.print("No entries found")

@@ -19,6 +19,7 @@ from jsctl.render.reports.server.overview import (
     server_rows,
     sort_servers,
 )
+from jsctl.render.table import safe
 
 ID_LENGTH = 56
 GRAPH_MS = 25
@@ -66,7 +67,7 @@ async def ping(call: Call) -> int:
         return 0
     for reply in replies:
         head = f"{reply.server.id} " if call.flag("id") else ""
-        call.output.print(f"{head}{reply.server.name:<60} rtt={_milliseconds(reply.rtt_ns)}")
+        call.output.print(f"{head}{safe(reply.server.name):<60} rtt={_milliseconds(reply.rtt_ns)}")
     _ping_statistics(call, [reply.rtt_ns / 1e6 for reply in replies])
     if len(replies) < wanted:
         call.output.print(f"\nMissing {wanted - len(replies)} server(s)")

@@ -32,8 +32,7 @@ async def find(call: Call) -> None:
         infos = chosen(call, (await manager.streams()).items)
     rows = sort_rows([StreamRow(info) for info in infos], LIST_COLUMNS, "bytes")
     if call.flag("names"):
-        for name in sorted(row.info.config.name for row in rows):
-            call.output.print(name)
+        call.output.names(sorted(row.info.config.name for row in rows))
         return
     subject = call.text("subject")
     call.output.table(rows, LIST_COLUMNS, f"Streams matching {subject}" if subject else "Streams")

@@ -29,7 +29,7 @@ from jsctl.render.reports.stream.tables import (
     replication_rows,
     report_columns,
 )
-from jsctl.render.table import table
+from jsctl.render.table import safe, table
 
 if TYPE_CHECKING:
     from jsctl.client.manager import Manager
@@ -46,8 +46,7 @@ async def ls(call: Call) -> None:
     subject = call.text("subject")
     async with call.manager() as manager:
         if call.flag("names") and not call.flag("json"):
-            for name in await manager.stream_names(subject):
-                call.output.print(name)
+            call.output.names(await manager.stream_names(subject))
             return
         with told_as("could not list streams"):
             listing = await manager.streams(subject)
@@ -162,8 +161,7 @@ async def subjects(call: Call) -> None:
         call.output.json([{"subject": one, "messages": count} for one, count in counts])
         return
     if call.flag("names"):
-        for subject, _ in counts:
-            call.output.print(subject)
+        call.output.names(subject for subject, _ in counts)
         return
     _print_subjects(call, name, counts)
 
@@ -242,12 +240,12 @@ def age_of(text: str, call: Call) -> str:
 def _print_message(call: Call, stream: str, message: RawStreamMsg) -> None:
     when = f"{go_moment(message.time)} ({age_of(message.time, call)})"
     call.output.print(
-        f"Item: {stream}#{message.seq} received {when} on Subject {message.subject}\n"
+        f"Item: {stream}#{message.seq} received {when} on Subject {safe(message.subject)}\n"
     )
     if message.hdrs:
         call.output.print("Headers:")
         for line in header_lines(message.hdrs):
-            call.output.print(f"  {line}")
+            call.output.print(f"  {safe(line)}")
         call.output.print()
     body = translated(call, message.data, message.subject, stream)
     call.output.print((body.decode("utf-8", "replace") or NIL_BODY) + "\n\n")
@@ -326,7 +324,7 @@ def _print_viewed(call: Call, message: RawStreamMsg, stream: str) -> None:
         )
         return
     when = moment(message.time)
-    call.output.print(f"[{message.seq}] Subject: {message.subject} Received: {when}")
+    call.output.print(f"[{message.seq}] Subject: {safe(message.subject)} Received: {when}")
     for line in header_lines(message.hdrs):
-        call.output.print(f"  {line}")
+        call.output.print(f"  {safe(line)}")
     call.output.print(f"\n{text}\n")

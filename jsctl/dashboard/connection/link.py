@@ -36,6 +36,8 @@ DETAILS_SILENCE_SECONDS = 1.0
 """The same of details: a server with thousands of streams takes longer than others do."""
 NO_SYSTEM = "server metrics need the system account: add --system-context NAME"
 NO_JETSTREAM = "this account has no JetStream: streams are shown, but cannot be changed or read"
+NO_ACCESS = "neither JetStream nor servers answer this user: add --system-context NAME"
+PROBE_NS = 2 * SECOND_NS
 EVENTS = (
     "$JS.EVENT.ADVISORY.>",
     "$SYS.ACCOUNT.*.CONNECT",
@@ -88,8 +90,8 @@ class Dialer:
             client = await open_client(self.settings)
             clients.append(client)
             manager = Manager(client, self.settings)
-            quick = manager.with_timeout(min(self.settings.timeout_ns, 2 * SECOND_NS))
-            account, jetstream = await _account_of(quick), await _has_jetstream(quick)
+            account = await _account_of(_quick(manager))
+            jetstream = await _has_jetstream(manager)
             await _listen(client, OWN_EVENTS, hear)
             system = await self._system(clients, hear)
         except BaseException:
@@ -141,12 +143,19 @@ async def _account_of(manager: Manager) -> str:
     return text(section(answer, "data"), "account")
 
 
-async def _has_jetstream(manager: Manager) -> bool:
+async def _has_jetstream(manager: Manager) -> bool | None:
+    """None for who may not ask."""
     try:
-        await manager.account_info()
+        await _quick(manager).account_info()
+    except NotAllowed:
+        return None
     except (JsctlError, ApiError):
         return False
     return True
+
+
+def _quick(manager: Manager) -> Manager:
+    return manager.with_timeout(min(manager.settings.timeout_ns, PROBE_NS))
 
 
 async def _listen(client: "NatsClient", subjects: tuple[str, ...], hear: Hear) -> None:
@@ -177,14 +186,15 @@ class Link:
         manager: Manager,
         *,
         account: str,
-        jetstream: bool,
+        jetstream: bool | None,
         system: _System | None,
         system_settings: Settings,
     ) -> None:
         self.manager = manager
         self.account = account
-        self.jetstream = jetstream
+        self.jetstream = bool(jetstream)
         """Whether the account has it."""
+        self._may_ask = jetstream is not None
         self._clients = tuple(clients)
         self._system = system
         self._system_settings = system_settings
@@ -214,6 +224,13 @@ class Link:
         if not isinstance(slow, NatsSystem):
             raise NotAllowed("this needs a connection to the system account")
         return Manager(slow.client, self._system_settings)
+
+    async def seek_jetstream(self) -> bool:
+        """Whether the account has it after all: nobody may have led the cluster, or be slow."""
+        if not self.jetstream and self._may_ask and self.connected:
+            found = await _has_jetstream(self.manager)
+            self.jetstream, self._may_ask = bool(found), found is not None
+        return self.jetstream
 
     async def rtt_ns(self) -> int:
         """To our own server and back."""

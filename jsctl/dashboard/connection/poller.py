@@ -13,7 +13,14 @@ from typing import TypeAlias
 
 from jsctl.api.errors import ApiError
 from jsctl.api.times import SECOND_NS
-from jsctl.dashboard.connection.link import NO_JETSTREAM, NO_SYSTEM, Dialer, Link, failures
+from jsctl.dashboard.connection.link import (
+    NO_ACCESS,
+    NO_JETSTREAM,
+    NO_SYSTEM,
+    Dialer,
+    Link,
+    failures,
+)
 from jsctl.dashboard.model.documents import Document
 from jsctl.dashboard.model.model import Model
 from jsctl.dashboard.model.snapshot import Event, Level, Snapshot
@@ -47,12 +54,14 @@ class Rounds:
         model.account = link.account
         model.connected = True
         model.system = link.system is not None
-        model.jetstream = link.jetstream
-        model.note = ""
-        if not model.system:
-            model.note = NO_SYSTEM
-        elif not model.jetstream:
-            model.note = NO_JETSTREAM
+        self._note(link.jetstream)
+
+    def _note(self, jetstream: bool) -> None:
+        model = self.model
+        model.jetstream = jetstream
+        model.note = NO_SYSTEM if jetstream else NO_ACCESS
+        if model.system:
+            model.note = "" if jetstream else NO_JETSTREAM
 
     async def tick(self) -> None:
         """The cheap questions."""
@@ -70,6 +79,8 @@ class Rounds:
     async def look(self, *, raft: bool = False) -> None:
         """The dear questions; with `raft` those about all raft groups too."""
         model, link = self.model, self.link
+        if not link.jetstream:
+            self._note(await link.seek_jetstream())
         if link.system is None:
             if link.jetstream and link.connected:
                 found = await link.lists()

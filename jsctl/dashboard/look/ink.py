@@ -8,6 +8,13 @@ from jsctl.dashboard.look.palette import DARK, PALETTES, Palette
 from jsctl.dashboard.model.snapshot import Badge, Level, PeerState
 from jsctl.dataclass import dataclass
 
+BADGES = {
+    Badge.NO_ACCESS: Level.WARN,
+    Badge.HEALTHY: Level.OK,
+    Badge.DEGRADED: Level.WARN,
+    Badge.DOWN: Level.BAD,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Ink:
@@ -42,9 +49,7 @@ class Ink:
 
     def badge(self, badge: Badge) -> tuple[str, str]:
         """Glyph and colour of the one word."""
-        level = {Badge.HEALTHY: Level.OK, Badge.DEGRADED: Level.WARN, Badge.DOWN: Level.BAD}.get(
-            badge, Level.NOTE
-        )
+        level = BADGES.get(badge, Level.NOTE)
         return self.glyphs.level(level), self.level(level)
 
     def peer(self, state: PeerState) -> str:

@@ -340,7 +340,8 @@ class Model:
         servers = self._servers(now_ns, streams, consumers, meta.leader)
         badge = badge_of(servers, meta, streams, consumers)
         if not (servers or streams or self.heard_ns):
-            badge = Badge.CONNECTING
+            blind = self.connected and not (self.system or self.jetstream)
+            badge = Badge.NO_ACCESS if blind else Badge.CONNECTING
         if badge is not self._badge:
             if self._badge is not Badge.CONNECTING:
                 level = {Badge.HEALTHY: Level.OK, Badge.DOWN: Level.BAD}.get(badge, Level.WARN)

@@ -23,6 +23,7 @@ class Badge(Enum):
     """The word in the top bar."""
 
     CONNECTING = "CONNECTING"
+    NO_ACCESS = "NO ACCESS"
     HEALTHY = "HEALTHY"
     DEGRADED = "DEGRADED"
     DOWN = "DOWN"

@@ -181,6 +181,7 @@ class MainScreen(View):
         self.query_one("#meta", Panel).show(now, ink)
         streams = self.query_one("#streams", Grid)
         streams.legend = f"{glyphs.leader} leader  {glyphs.warn} behind  {glyphs.bad} offline"
+        streams.empty = _nothing(now)
         streams.show(now.streams, ink)
         self.query_one("#consumers", Grid).show(now.consumers, ink)
         self._draw_events("#events", now, ink)
@@ -188,7 +189,9 @@ class MainScreen(View):
 
     def _draw_tab(self, name: str, now: Snapshot, ink: Ink) -> None:
         if name == "tab-streams":
-            self.query_one("#all-streams", Grid).show(now.streams, ink)
+            grid = self.query_one("#all-streams", Grid)
+            grid.empty = _nothing(now)
+            grid.show(now.streams, ink)
         elif name == "tab-consumers":
             self.query_one("#all-consumers", Grid).show(now.consumers, ink)
         elif name == "tab-servers":
@@ -283,3 +286,8 @@ class MainScreen(View):
     def _opened_event(self, event: Grid.Opened) -> None:
         if isinstance(event.row, Event):
             event.stop()
+
+
+def _nothing(now: Snapshot) -> str:
+    """Why there are no streams, where that is no fact about them."""
+    return "" if now.system or now.jetstream else now.note

@@ -77,10 +77,11 @@ class TopBar(Widget):
         if self.frame.read_only:
             line.append("read-only  ", ink.muted)
         width = self.content_size.width
-        if now.rtt_ns and width >= MIDDLE:
+        away = bool(not now.connected and now.stale_ns)
+        if now.rtt_ns and width >= MIDDLE and not away:
             line.append("rtt ", ink.muted)
             line.append(f"{ink.glyphs.plain(short_time(now.rtt_ns))}  ", ink.text)
-        if width >= MIDDLE:
+        if width >= MIDDLE and not (away and width < WIDE):
             line.append(f"{ink.glyphs.refresh} ", ink.muted)
             line.append(f"{self.frame.refresh_s:g}s  ", ink.text)
         if width >= NARROW and now.taken_ns:

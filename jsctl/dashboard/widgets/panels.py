@@ -18,6 +18,8 @@ from jsctl.render.humanize import number
 
 Draw = Callable[[Snapshot, Ink, int], list[Text]]
 SLOW_PEER_NS = 3 * SECOND_NS
+WAITING = (Badge.CONNECTING, Badge.NO_ACCESS)
+"""Nothing is known yet."""
 
 
 class Panel(Widget):
@@ -131,8 +133,8 @@ def alerts_card(now: Snapshot, ink: Ink, width: int) -> list[Text]:
     """How many things are marked, and the worst of them."""
     head = alert_counts(now, ink)
     right = Text(f"{len(now.alerts)} open", f"bold {ink.text}") if now.alerts else Text()
-    if now.badge is Badge.CONNECTING:
-        return [Text("connecting", ink.muted)]
+    if now.badge in WAITING:
+        return [Text(now.badge.value.lower(), ink.muted)]
     if not now.alerts:
         return [Text(f"{ink.glyphs.ok} none", ink.level(Level.OK)), Text("all well", ink.muted)]
     worst = now.alerts[0]
@@ -230,8 +232,8 @@ def meta_lines(now: Snapshot, ink: Ink, width: int) -> list[Text]:
     meta = now.meta
     if not meta.known:
         words = "not clustered" if now.system else "needs the system account"
-        if now.badge is Badge.CONNECTING:
-            words = "connecting"
+        if now.badge in WAITING:
+            words = now.badge.value.lower()
         return [Text(words, ink.muted)]
     left = Text(no_wrap=True, end="")
     if meta.leader:

@@ -20,6 +20,7 @@ from jsctl.commands.toolkit.content.bodies import (
 )
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError
+from jsctl.render.formats import as_json_line
 from jsctl.render.humanize import moment_ns, number
 from jsctl.render.reports.subjects import (
     SUBJECT_COLUMNS,
@@ -27,6 +28,7 @@ from jsctl.render.reports.subjects import (
     subject_footer,
     subject_title,
 )
+from jsctl.render.table import safe
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -103,7 +105,7 @@ class Shown:
             return
         if self.call.output.form in ("json", "jsonl"):
             document = self._document(subject, reply, headers, data)
-            self.call.output.print(json.dumps(document, ensure_ascii=False))
+            self.call.output.print(as_json_line(document))
             self.call.output.stdout.flush()
             return
         if self.call.output.asked:
@@ -124,7 +126,7 @@ class Shown:
             self._dump(subject, "", headers, data, what="_reply")
         elif self.call.output.form in ("json", "jsonl"):
             document = self._document(subject, "", headers, data)
-            self.call.output.print(json.dumps(document, ensure_ascii=False))
+            self.call.output.print(as_json_line(document))
         elif self.call.output.asked:
             self._row(subject, headers, data)
         else:
@@ -144,11 +146,11 @@ class Shown:
         subject: str,
     ) -> None:
         output = self.call.output
-        output.print(f"[#{self.count}]{self._when()} {where}")
+        output.print(f"[#{self.count}]{self._when()} {safe(where)}")
         if not self.call.flag("subjects-only"):
             lines = header_lines(headers)
             for line in [*lines, ""] if lines else []:
-                output.print(line)
+                output.print(safe(line))
             if not self.call.flag("headers-only"):
                 print_body(self.call, translated(self.call, data, subject), raw=False)
         output.stdout.flush()

@@ -59,5 +59,4 @@ def _tell(call: Call, names: Sequence[str], failed: dict[str, str]) -> None:
     if call.as_json:
         call.output.json({"names": list(names), "failed": failed})
         return
-    for name in names:
-        call.output.print(name)
+    call.output.names(names)

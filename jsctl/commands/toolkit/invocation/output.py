@@ -3,14 +3,14 @@
 import os
 import sys
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TextIO, TypeVar
 
 from jsctl.render.column import Column
 from jsctl.render.details import FACT_COLUMNS, Details
 from jsctl.render.humanize import counted
-from jsctl.render.table import readable, table
+from jsctl.render.table import readable, safe, table
 from jsctl.render.theme import PLAIN, Theme, theme_of
 
 R = TypeVar("R")
@@ -72,6 +72,12 @@ class Output:
         """A line of the answer; an empty one is for people."""
         if text or not self.asked:
             self.stdout.write(text + "\n")
+
+    def names(self, names: Iterable[str]) -> None:
+        """Names, one a line: as they are for programs, what is not seen made visible to people."""
+        people = self._terminal.isatty()
+        for name in names:
+            self.print(safe(name) if people else name)
 
     def say(self, text: str) -> None:
         """A sentence beside the answer: with it for people, apart from it for programs."""
