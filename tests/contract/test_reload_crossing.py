@@ -124,6 +124,35 @@ def test_jetstream_of_an_account_comes_and_goes(server: Reloading) -> None:
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
+def test_an_account_that_loses_its_jetstream_is_deaf_until_it_is_back(server: Reloading) -> None:
+    """What it has stays as it is; nobody is heard, or delivered to."""
+    server.must_reload(accounts("jetstream: enabled"))
+    config = {"durable_name": "C", "deliver_subject": "deliver", "ack_policy": "none"}
+    pull = {"durable_name": "P", "ack_policy": "explicit"}
+    with client(server, "a", "deliver") as a:
+        assert a.login({"user": "a", "pass": "a", "no_responders": True})
+
+        def said(subject: str, **body: Any) -> dict[str, Any]:
+            words = json.dumps(body).encode()
+            return dict(json.loads(a.request(f"$JS.API.{subject}", words)[1] or b"{}"))
+
+        assert "error" not in said("STREAM.CREATE.S", name="S", subjects=["s"], allow_direct=True)
+        for made in (config, pull):
+            name = f"CONSUMER.DURABLE.CREATE.S.{made['durable_name']}"
+            assert "error" not in said(name, stream_name="S", config=made)
+        assert json.loads(a.request("s", b"first")[1])["seq"] == 1
+        server.must_reload(accounts())
+        for subject in ("s", "$JS.API.DIRECT.GET.S", "$JS.API.CONSUMER.MSG.NEXT.S.P"):
+            assert a.request(subject)[0] == "NATS/1.0 503"
+        assert said("STREAM.INFO.S")["error"]["err_code"] == 10039
+        server.must_reload(accounts("jetstream: enabled"))
+        assert said("STREAM.INFO.S")["state"]["messages"] == 1
+        assert json.loads(a.request("s", b"second")[1])["seq"] == 2
+        assert a.request("$JS.API.CONSUMER.MSG.NEXT.S.P", b"1")[1] == b"first"
+        assert said("STREAM.DELETE.S")["success"]
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
 def test_who_has_no_jetstream_uses_what_another_account_offers(server: Reloading) -> None:
     offered = "exports: [ {service: '$JS.API.INFO'}, {service: '$JS.API.STREAM.>'} ]"
     of_b = f"jetstream: enabled, {offered}"

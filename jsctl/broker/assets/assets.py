@@ -92,13 +92,15 @@ class Assets:
                 self._end_stream((change.account, change.stream))
 
     def listen_anew(self, account: str) -> None:
-        """An account has come, or is gone: what is led here hears its clients from now on."""
+        """An account has come, or is gone, or its JetStream: what is led here hears its clients
+        from now on, or does not."""
         for (owner, _), stream in self.streams.items():
             if owner == account:
                 stream.listen_anew()
         for (owner, _, _), consumer in self.consumers.items():
             if owner == account:
                 consumer.listen_anew()
+                consumer.wake()
 
     def _follow_stream(self, assignment: StreamAssignment, newest: bool = False) -> None:
         key = (assignment.account, assignment.name)

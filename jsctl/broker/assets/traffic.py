@@ -17,9 +17,11 @@ class RouterTraffic:
     def listen(
         self, account: str, pattern: bytes, sink: Sink, queue: bytes = b""
     ) -> Subscription | None:
-        """Capture what is published; None for an unknown account."""
+        """Capture what is published; None for an account that is unknown, or has no JetStream."""
         found = self.router.accounts.get(account)
-        return None if found is None else self.router.subscribe(found, pattern, sink, queue)
+        if found is None or found.options.jetstream is None:
+            return None
+        return self.router.subscribe(found, pattern, sink, queue)
 
     def unlisten(self, subscription: Subscription) -> None:
         """End a capture."""
@@ -39,9 +41,11 @@ class RouterTraffic:
             self.router.publish(found, subject, payload, reply=reply, headers=headers)
 
     def wanted(self, account: str, subject: bytes) -> bool:
-        """Whether anybody listens."""
+        """Whether anybody listens, and the account has JetStream."""
         found = self.router.accounts.get(account)
-        return found is not None and self.router.has_interest(found, subject)
+        if found is None or found.options.jetstream is None:
+            return False
+        return self.router.has_interest(found, subject)
 
     def named(self, account: str, subject: bytes) -> bool:
         """Whether somebody listens to just this subject, by no pattern."""

@@ -185,7 +185,8 @@ class DirectGets:
         return near and self.engine.context.me in group.raft.members.voters
 
     def listen_anew(self, account: str) -> None:
-        """An account has come, or is gone: the next look opens its responders anew."""
+        """An account has come, or is gone, or its JetStream: the next look opens its responders
+        anew."""
         for name, responder in list(self._responders.items()):
             if responder.replica.key[0] == account:
                 self._close(name)

@@ -130,7 +130,9 @@ class JetStream:
         self.engine.upkeep.scrubber.limits = scrub_limits(options)
         self.engine.context.room.limits = publish_limits(options)
         for change in changes:
-            if change.kind is not AccountChangeKind.CHANGED:
+            had = change.before is not None and change.before.jetstream is not None
+            has = change.account.options.jetstream is not None
+            if change.kind is not AccountChangeKind.CHANGED or had != has:
                 self.engine.assets.listen_anew(change.account.name)
                 self._direct.listen_anew(change.account.name)
 

@@ -212,7 +212,7 @@ class ConsumerReplica:
             self.stream.readers.add(self, self.consumer.filters, wary=wary)
 
     def listen_anew(self) -> None:
-        """The account has come, or is gone; nothing is heard in one that is not there."""
+        """The account has come, or is gone, or its JetStream: without, nothing is heard or sent."""
         self._listening.anew()
 
     def unlead(self) -> None:

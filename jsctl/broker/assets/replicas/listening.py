@@ -17,7 +17,7 @@ class Listening:
     _subscriptions: list[Subscription] = field(default_factory=list)
 
     def to(self, pattern: bytes, sink: Sink, queue: bytes = b"") -> None:
-        """Capture what is published; nothing in an account that is not known any more."""
+        """Capture what is published; nothing in an account that is gone, or has no JetStream."""
         self._wanted.append((pattern, sink, queue))
         self._listen(pattern, sink, queue)
 
@@ -27,7 +27,8 @@ class Listening:
             self._subscriptions.append(made)
 
     def anew(self) -> None:
-        """The account has come, or is gone: listen to the same where it can be heard now."""
+        """The account has come, or is gone, or its JetStream: listen to the same where it can be
+        heard now."""
         self._fall_silent()
         for wanted in self._wanted:
             self._listen(*wanted)

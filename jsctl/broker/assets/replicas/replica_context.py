@@ -26,7 +26,7 @@ class AccountTraffic(Protocol):
     def listen(
         self, account: str, pattern: bytes, sink: Sink, queue: bytes = b""
     ) -> Subscription | None:
-        """Capture what is published; None for an unknown account."""
+        """Capture what is published; None for an account that is unknown, or has no JetStream."""
 
     def unlisten(self, subscription: Subscription) -> None:
         """End a capture."""
@@ -38,7 +38,7 @@ class AccountTraffic(Protocol):
         """Publish a request of this server."""
 
     def wanted(self, account: str, subject: bytes) -> bool:
-        """Whether anybody listens."""
+        """Whether anybody listens, and the account has JetStream."""
 
     def named(self, account: str, subject: bytes) -> bool:
         """Whether somebody listens to just this subject, by no pattern."""
