@@ -129,7 +129,7 @@ def test_an_account_that_loses_its_jetstream_is_deaf_until_it_is_back(server: Re
     server.must_reload(accounts("jetstream: enabled"))
     config = {"durable_name": "C", "deliver_subject": "deliver", "ack_policy": "none"}
     pull = {"durable_name": "P", "ack_policy": "explicit"}
-    with client(server, "a", "deliver") as a:
+    with client(server, "a") as a, client(server, "a") as late:
         assert a.login({"user": "a", "pass": "a", "no_responders": True})
 
         def said(subject: str, **body: Any) -> dict[str, Any]:
@@ -145,7 +145,10 @@ def test_an_account_that_loses_its_jetstream_is_deaf_until_it_is_back(server: Re
         for subject in ("s", "$JS.API.DIRECT.GET.S", "$JS.API.CONSUMER.MSG.NEXT.S.P"):
             assert a.request(subject)[0] == "NATS/1.0 503"
         assert said("STREAM.INFO.S")["error"]["err_code"] == 10039
+        late.ask(b"SUB deliver 1\r\n")
+        assert not heard(late, a, "nobody")
         server.must_reload(accounts("jetstream: enabled"))
+        assert late.line().startswith("MSG s 1 ")
         assert said("STREAM.INFO.S")["state"]["messages"] == 1
         assert json.loads(a.request("s", b"second")[1])["seq"] == 2
         assert a.request("$JS.API.CONSUMER.MSG.NEXT.S.P", b"1")[1] == b"first"
