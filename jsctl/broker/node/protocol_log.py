@@ -7,7 +7,6 @@ where nobody reads along. Lines have nats-server's words: operators search for t
 import re
 from collections.abc import Iterable, Iterator
 
-from jsctl.broker.conf.units import host_text
 from jsctl.broker.options import LogOptions, Options
 from jsctl.broker.protocol.client import ClientParser
 from jsctl.broker.protocol.ops import (
@@ -25,6 +24,7 @@ from jsctl.broker.protocol.ops import (
 )
 from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.routing.setup import limits
+from jsctl.broker.sessions.labels import address, label, printable, quoted
 from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.turn import LogLevel, LogLine, TurnOutputs
 from jsctl.dataclass import dataclass
@@ -34,10 +34,6 @@ REDACTED = r"\1[REDACTED]"
 _SECRETS = re.compile(r'("(?:pass|auth_token)"\s*:\s*")(?:[^"\\]|\\.)*')
 _UNNAMED = ("<<- [CONNECT", CREATED)
 _WITH_PAYLOAD = (b"MSG ", b"HMSG ")
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\r": "\\r", "\n": "\\n", "\t": "\\t"}
-_ESCAPES |= {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"}
-FIRST_LONE = 0xDC00
-"""What a byte that is no UTF-8 is added to when it is kept in a text."""
 
 
 @dataclass(slots=True)
@@ -67,7 +63,7 @@ class ProtocolLog:
             if session.waiting and not session.closing:
                 self._heard.append((session, level, text))
             else:
-                who = _address(session) if text.startswith(_UNNAMED) else _label(session)
+                who = address(session) if text.startswith(_UNNAMED) else label(session)
                 lines.append(LogLine(level, f"{who} - {text}"))
         return lines
 
@@ -134,7 +130,7 @@ class ProtocolLog:
             yield _line(b"UNSUB", op.sid, b"%d" % op.maximum if op.maximum else b"")
         elif isinstance(op, Connect | Info):
             word = "CONNECT" if isinstance(op, Connect) else "INFO"
-            yield f"[{word} {_SECRETS.sub(REDACTED, _text(op.body))}]"
+            yield f"[{word} {_SECRETS.sub(REDACTED, printable(op.body))}]"
         elif isinstance(op, PeerError):
             yield _line(b"-ERR", op.text)
         elif isinstance(op, Bad):
@@ -164,7 +160,7 @@ class ProtocolLog:
         if not shown:
             return
         cut = 0 < size_max < len(shown)
-        text = _quoted(shown[:size_max] if cut else shown)
+        text = quoted(shown[:size_max] if cut else shown)
         yield f'MSG_PAYLOAD: ["{text}{"..." if cut else ""}"]'
 
     def _debug(self, session: ClientSession, text: str) -> None:
@@ -178,58 +174,7 @@ _BARE = {Ping: "[PING]", Pong: "[PONG]", Ok: "[+OK]"}
 
 
 def _line(*words: bytes) -> str:
-    return f"[{_text(b' '.join([word for word in words if word]))}]"
-
-
-def _text(data: bytes) -> str:
-    """Bytes of a stranger as text that stays on its line."""
-    return "".join([one if one.isprintable() else _escaped(one) for one in _decoded(data)])
-
-
-def _quoted(data: bytes) -> str:
-    """The same for what stands in quotation marks."""
-    return "".join(
-        [
-            _ESCAPES.get(one) or (one if one.isprintable() else _escaped(one))
-            for one in _decoded(data)
-        ]
-    )
-
-
-def _decoded(data: bytes) -> str:
-    return data.decode(errors="surrogateescape")
-
-
-def _escaped(char: str) -> str:
-    number = ord(char)
-    if FIRST_LONE <= number <= FIRST_LONE + 0xFF:
-        return f"\\x{number - FIRST_LONE:02x}"
-    return f"\\x{number:02x}" if number < 0x80 else f"\\u{number:04x}"
-
-
-def _address(session: ClientSession) -> str:
-    remote = session.remote
-    return f"{host_text(remote.remote_host, remote.remote_port)} - cid:{session.client_id}"
-
-
-def _label(session: ClientSession) -> str:
-    """Address and number; once it has greeted, also library, name, account and user."""
-    greeting, parts = session.greeting, [_address(session)]
-    if session.connected:
-        version = f"v{greeting.version}" if greeting.version else ""
-        library = ":".join([one for one in (version, greeting.lang, greeting.name) if one])
-        user = _user(session)
-        parts += [f'"{_quoted(one.encode())}"' for one in (library, user) if one]
-    return " - ".join(parts)
-
-
-def _user(session: ClientSession) -> str:
-    given = session.greeting.credentials
-    if given.nkey:
-        return f"{session.account.name}/nkey:{given.nkey}"
-    if given.user:
-        return f"{session.account.name}/user:{given.user}"
-    return f"{session.account.name}/token" if given.token else ""
+    return f"[{printable(b' '.join([word for word in words if word]))}]"
 
 
 def protocol_log(options: Options) -> ProtocolLog | None:

@@ -22,9 +22,8 @@ from jsctl.broker.protocol.ops import UNKNOWN, Bad
 from jsctl.broker.routing.fans import Fans
 from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.routing.trace import DEST
+from jsctl.broker.sessions.refusals import AUTH_FAILURE, AUTH_VIOLATION
 from jsctl.broker.sessions.session import (
-    AUTH_FAILURE,
-    AUTH_VIOLATION,
     CACHED_BYTES_MAX,
     DENIED,
     RESERVED_REPLIES,

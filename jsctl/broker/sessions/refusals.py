@@ -5,6 +5,9 @@ from jsctl.broker.accounts.permissions import Permissions
 from jsctl.broker.protocol.ops import Subscribe
 from jsctl.broker.routing.limits import RoutingLimits
 
+AUTH_VIOLATION = b"Authorization Violation"
+AUTH_FAILURE = "Authentication Failure"
+NOT_PERMITTED = b"Permissions Violation"
 SYSTEM_QUEUE = b"_sys_"
 """The queue group of the server's own subscriptions."""
 

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Sequence
 from jsctl.broker.accounts.auth import Check, ClientIdentity, authenticate
 from jsctl.broker.accounts.permissions import Permissions
 from jsctl.broker.interest.targets import Subscription
+from jsctl.broker.sessions.refusals import AUTH_FAILURE, AUTH_VIOLATION
 from jsctl.broker.sessions.session import (
     ACCOUNT_FULL,
-    AUTH_FAILURE,
-    AUTH_VIOLATION,
     ClientSession,
 )
 from jsctl.broker.turn import LogLevel, LogLine, Verify
@@ -90,8 +89,7 @@ def verified(session: ClientSession, ok: bool) -> list[LogLine]:
 
 def _refuse(session: ClientSession) -> list[LogLine]:
     session.close(AUTH_FAILURE, AUTH_VIOLATION)
-    who = f' - User "{session.user}"' if session.user else ""
-    return [LogLine(LogLevel.ERROR, f"cid:{session.client_id} - authentication error{who}")]
+    return []
 
 
 def adopt(session: ClientSession, identity: ClientIdentity) -> list[LogLine]:

@@ -38,7 +38,7 @@ from jsctl.broker.routing.fans import Fans
 from jsctl.broker.routing.trace import Trace
 from jsctl.broker.sessions.greeting import Greeting, read_connect
 from jsctl.broker.sessions.keepalive import KeepAlive, Probe
-from jsctl.broker.sessions.refusals import refusal
+from jsctl.broker.sessions.refusals import AUTH_FAILURE, AUTH_VIOLATION, refusal
 from jsctl.broker.sessions.session_context import SessionContext
 from jsctl.broker.subject.validity import is_valid_literal, is_valid_subject
 from jsctl.broker.turn import Accepted, Verify
@@ -55,8 +55,6 @@ KEPT_SUBSCRIPTIONS_MAX = 64
 DENIED = SublistResult((), ())
 """Stands for "may not publish this" among cached plans; compared by identity."""
 
-AUTH_VIOLATION = b"Authorization Violation"
-AUTH_FAILURE = "Authentication Failure"
 ACCOUNT_FULL = (
     "Maximum Account Connections Exceeded",
     b"maximum account active connections exceeded",
@@ -377,6 +375,7 @@ class ClientSession(ClientPeer):
         if trace is not None:
             trace.failed(text.decode(errors="replace"))
         self.error(text)
+        self.context.refusals.publish(self, subject, is_reply=way == WITH_REPLY)
 
     def publish(self, op: Publish) -> None:
         """Check and route one message."""
@@ -461,6 +460,7 @@ class ClientSession(ClientPeer):
         refused = refusal(op, self.context.limits, self.account, self.permissions, count)
         if refused:
             self.error(refused)
+            self.context.refusals.subscription(self, op, refused)
             return
         if op.sid not in self.subscriptions:
             if not is_valid_subject(op.subject):

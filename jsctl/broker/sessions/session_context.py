@@ -6,6 +6,7 @@ from jsctl.broker.interest.targets import ClientPeer
 from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
 from jsctl.broker.routing.router import Router
 from jsctl.broker.sessions.effort import Effort
+from jsctl.broker.sessions.refusal_log import RefusalLog
 from jsctl.broker.turn import Verify
 from jsctl.dataclass import dataclass
 
@@ -23,3 +24,4 @@ class SessionContext:
     """Password checks for the edge."""
     closes: list[tuple[ClientPeer, str]] = field(default_factory=list)
     """Sessions that end, with the reason."""
+    refusals: RefusalLog = field(default_factory=RefusalLog)

@@ -354,6 +354,7 @@ class Sessions:
             for ended, reason in context.closes:
                 session = self._sessions.get(ended.conn)
                 if session is ended:
+                    context.refusals.closed(session, reason)
                     outputs.closes.append((session.conn, reason))
                     self._forget(session)
             context.closes.clear()
@@ -364,8 +365,8 @@ class Sessions:
             self._have_checked(outputs)
         for session in self._lane.resting:
             self._pause(session.conn, REST)
-        if self._logs:
-            outputs.logs += self._logs
+        if self._logs or context.refusals.waits:
+            outputs.logs += self._logs + context.refusals.take()
             self._logs = []
         if self._pauses or self._resumes:
             outputs.pauses += self._pauses

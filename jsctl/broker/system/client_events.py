@@ -9,7 +9,8 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from jsctl.broker.options import SECOND_NS
-from jsctl.broker.sessions.session import AUTH_FAILURE, ClientSession
+from jsctl.broker.sessions.refusals import AUTH_FAILURE
+from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.system.outlet import EventOutlet
 from jsctl.broker.system.schedule import EventSchedule
