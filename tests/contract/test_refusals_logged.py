@@ -57,8 +57,8 @@ def test_refusals_are_logged(
         while expected and (line := told.readline()) and b"Authorization" not in line:
             expected -= line == b"PONG\r\n"
     wait_for(lambda: len(_errors(broker, port)) == len(logged), "all lines")
-    for line, words in zip(_errors(broker, port), logged, strict=True):
-        assert words in line and line.isprintable()
+    for text, words in zip(_errors(broker, port), logged, strict=True):
+        assert words in text and text.isprintable()
 
 
 def _errors(broker: Broker, port: int) -> list[str]:

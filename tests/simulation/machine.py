@@ -21,7 +21,7 @@ from tests.simulation.rot import Decay, note_refused
 from tests.simulation.settings import GATEWAY_PORT, LEAF_PORT, ROUTE_PORT, Settings
 from tests.simulation.sockets import Socket, dial
 from tests.simulation.violation import Violation
-from tests.simulation.watch import CheckedOutbox, CheckedTraffic, Mark, Watch, watch_removals
+from tests.simulation.watch import CheckedOutbox, Mark, Watch, watch_removals, watch_traffic
 from tests.simulation.world import MS, SECOND, Network
 
 ACCOUNT = "$G"
@@ -240,9 +240,7 @@ class Process:
         self.machine.incarnation = engine.options.incarnation
         engine.groups.outbox = CheckedOutbox(self)
         watch_removals(self)
-        traffic = CheckedTraffic(self.node.router)
-        traffic.process = self
-        engine.context.traffic = traffic
+        watch_traffic(self)
 
     # Connections
 

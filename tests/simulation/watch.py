@@ -91,6 +91,15 @@ class CheckedTraffic(RouterTraffic):
         super().ask(account, item)
 
 
+def watch_traffic(process: Process) -> None:
+    """Show the watch what streams and consumers say."""
+    context = process.engine.context
+    assert isinstance(context.traffic, RouterTraffic)
+    shown = CheckedTraffic(context.traffic.router, context.traffic.enabled)
+    shown.process = process
+    context.traffic = shown
+
+
 def watch_removals(process: Process) -> None:
     """Show the watch groups that go within a turn, while they can be looked at."""
     groups = process.engine.groups

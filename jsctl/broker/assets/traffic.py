@@ -1,6 +1,6 @@
 """The router as streams and consumers see it: accounts by name."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from jsctl.broker.interest.targets import Sink, Subscription
 from jsctl.broker.protocol.deliveries import Item, OutgoingMessage
@@ -13,13 +13,15 @@ class RouterTraffic:
     """Implements `replica_context.AccountTraffic`."""
 
     router: Router
+    enabled: Callable[[str], bool]
+    """Whether an account has JetStream."""
 
     def listen(
         self, account: str, pattern: bytes, sink: Sink, queue: bytes = b""
     ) -> Subscription | None:
         """Capture what is published; None for an account that is unknown, or has no JetStream."""
         found = self.router.accounts.get(account)
-        if found is None or found.options.jetstream is None:
+        if found is None or not self.enabled(account):
             return None
         return self.router.subscribe(found, pattern, sink, queue)
 
@@ -43,7 +45,7 @@ class RouterTraffic:
     def wanted(self, account: str, subject: bytes) -> bool:
         """Whether anybody listens, and the account has JetStream."""
         found = self.router.accounts.get(account)
-        if found is None or found.options.jetstream is None:
+        if found is None or not self.enabled(account):
             return False
         return self.router.has_interest(found, subject)
 

@@ -82,7 +82,7 @@ class JetStream:
         self.engine = Engine(
             engine_options(options, identity, disk, incarnation, jitter, new_store),
             disk=disk,
-            traffic=RouterTraffic(router),
+            traffic=RouterTraffic(router, usage.enabled),
             jitter=jitter,
             new_id=lambda: random_name(jitter, ID_LENGTH),
             quota=usage,
@@ -125,16 +125,20 @@ class JetStream:
         accounts that came, and no longer in those that went."""
         self.view.options = options
         self._changed_ns = self._router.now_ns
-        self.view.usage.change_options(options)
+        usage, assets = self.view.usage, self.engine.assets
+        owners = {account for account, _ in assets.streams}
+        had = set(filter(usage.enabled, owners))
+        usage.change_options(options)
         self.engine.show(server_card(options, self._identity))
         self.engine.upkeep.scrubber.limits = scrub_limits(options)
         self.engine.context.room.limits = publish_limits(options)
+        anew = had ^ set(filter(usage.enabled, owners))
         for change in changes:
-            had = change.before is not None and change.before.jetstream is not None
-            has = change.account.options.jetstream is not None
-            if change.kind is not AccountChangeKind.CHANGED or had != has:
-                self.engine.assets.listen_anew(change.account.name)
-                self._direct.listen_anew(change.account.name)
+            if change.kind is not AccountChangeKind.CHANGED:
+                anew.add(change.account.name)
+        for name in sorted(anew):
+            assets.listen_anew(name)
+            self._direct.listen_anew(name)
 
     def peer_changed(self, name: str, change: PeerChange) -> None:
         """A broker was linked, or a link to one is gone."""

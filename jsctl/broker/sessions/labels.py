@@ -1,11 +1,7 @@
 """How the operator's log names a client, and shows what it said: on one line, as nats-server."""
 
-from typing import TYPE_CHECKING
-
 from jsctl.broker.conf.units import host_text
-
-if TYPE_CHECKING:
-    from jsctl.broker.sessions.session import ClientSession
+from jsctl.broker.sessions.session import ClientSession
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\r": "\\r", "\n": "\\n", "\t": "\\t"}
 _ESCAPES |= {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"}
@@ -13,13 +9,13 @@ FIRST_LONE = 0xDC00
 """What a byte that is no UTF-8 is added to when it is kept in a text."""
 
 
-def address(session: "ClientSession") -> str:
+def address(session: ClientSession) -> str:
     """Where it comes from, and its number."""
     remote = session.remote
     return f"{host_text(remote.remote_host, remote.remote_port)} - cid:{session.client_id}"
 
 
-def label(session: "ClientSession") -> str:
+def label(session: ClientSession) -> str:
     """Address and number; once it has greeted, also library, name, account and user."""
     greeting, parts = session.greeting, [address(session)]
     if session.connected:
@@ -30,7 +26,7 @@ def label(session: "ClientSession") -> str:
     return " - ".join(parts)
 
 
-def _user(session: "ClientSession") -> str:
+def _user(session: ClientSession) -> str:
     given = session.greeting.credentials
     if given.nkey:
         return f"{session.account.name}/nkey:{given.nkey}"

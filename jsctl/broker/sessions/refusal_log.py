@@ -4,21 +4,21 @@ In nats-server's words, which tools look for. Anybody can be refused as often as
 are so many lines a second at most, of all clients together; the rest is counted.
 """
 
-from typing import TYPE_CHECKING
-
-from jsctl.broker.protocol.ops import LINE_TOO_LONG, PAYLOAD_TOO_LARGE, Subscribe
+from jsctl.broker.protocol.ops import LINE_TOO_LONG, PAYLOAD_TOO_LARGE
 from jsctl.broker.sessions.labels import label, quoted
-from jsctl.broker.sessions.refusals import AUTH_FAILURE, NOT_PERMITTED
+from jsctl.broker.sessions.refusals import AUTH_FAILURE, Refusal
+from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.turn import LogLevel, LogLine
-
-if TYPE_CHECKING:
-    from jsctl.broker.sessions.session import ClientSession
 
 LINES_MAX = 20
 """In `WINDOW_NS`, and one that says how many more there were."""
 WINDOW_NS = 1_000_000_000
 SHOWN_BYTES_MAX = 256
 """Of a subject, or of a name that was tried."""
+SUBSCRIBED = b"Permissions Violation for Subscription"
+PUBLISHED = b"Permissions Violation for Publish"
+REPLIED = b"Permissions Violation for Publish with Reply"
+"""Beginnings of what clients are told."""
 ENDS = {
     PAYLOAD_TOO_LARGE.reason: "maximum payload exceeded",
     LINE_TOO_LONG.reason: "maximum control line exceeded",
@@ -35,24 +35,26 @@ class RefusalLog:
         self._count = 0
         """Refusals of this window."""
 
-    def publish(self, session: "ClientSession", subject: bytes, *, is_reply: bool) -> None:
-        """A message was dropped, for its subject or its reply."""
-        if self._has_room(session):
-            what = "Reply" if is_reply else "Subject"
-            self._note(session, f'Publish Violation - {what} "{_shown(subject)}"')
-
-    def subscription(self, session: "ClientSession", op: Subscribe, told: bytes) -> None:
-        """A SUB was refused, and the client was told this."""
+    def refused(self, session: ClientSession, refusal: Refusal) -> None:
+        """A message or subscription was not allowed."""
         if not self._has_room(session):
             return
-        if not told.startswith(NOT_PERMITTED):
+        told, subject, queue, sid = refusal
+        if told.startswith(SUBSCRIBED):
+            group = f', Queue: "{_shown(queue)}"' if queue else ""
+            what = f'Subject "{_shown(subject)}"{group}, SID {_shown(sid)}'
+            self._note(session, f"Subscription Violation - {what}")
+        elif told.startswith(PUBLISHED):
+            what = "Reply" if told.startswith(REPLIED) else "Subject"
+            self._note(session, f'Publish Violation - {what} "{_shown(subject)}"')
+        else:
             self._note(session, told.decode(errors="replace"))
-            return
-        queue = f', Queue: "{_shown(op.queue)}"' if op.queue else ""
-        what = f'Subject "{_shown(op.subject)}"{queue}, SID {_shown(op.sid)}'
-        self._note(session, f"Subscription Violation - {what}")
 
-    def closed(self, session: "ClientSession", reason: str) -> None:
+    def passed_over(self, count: int) -> None:
+        """So many more were not allowed."""
+        self._count += count
+
+    def closed(self, session: ClientSession, reason: str) -> None:
         """A client is let go."""
         if reason == AUTH_FAILURE:
             if self._has_room(session):
@@ -72,7 +74,7 @@ class RefusalLog:
         """Whether `take` has something."""
         return bool(self._lines)
 
-    def _has_room(self, session: "ClientSession") -> bool:
+    def _has_room(self, session: ClientSession) -> bool:
         now_ns = session.context.router.now_ns
         if now_ns >= self._window_ns + WINDOW_NS:
             if self._count > LINES_MAX:
@@ -82,7 +84,7 @@ class RefusalLog:
         self._count += 1
         return self._count <= LINES_MAX
 
-    def _note(self, session: "ClientSession", text: str) -> None:
+    def _note(self, session: ClientSession, text: str) -> None:
         self._lines.append(LogLine(LogLevel.ERROR, f"{label(session)} - {text}"))
 
 

@@ -1,5 +1,7 @@
 """Why a SUB is refused, in the words of the -ERR that the client gets."""
 
+from typing import NamedTuple
+
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.accounts.permissions import Permissions
 from jsctl.broker.protocol.ops import Subscribe
@@ -7,9 +9,19 @@ from jsctl.broker.routing.limits import RoutingLimits
 
 AUTH_VIOLATION = b"Authorization Violation"
 AUTH_FAILURE = "Authentication Failure"
-NOT_PERMITTED = b"Permissions Violation"
 SYSTEM_QUEUE = b"_sys_"
 """The queue group of the server's own subscriptions."""
+
+
+class Refusal(NamedTuple):
+    """What a client was not allowed, and what it was told."""
+
+    told: bytes
+    subject: bytes
+    """Or the reply of a message."""
+    queue: bytes = b""
+    sid: bytes = b""
+    """Of a subscription."""
 
 
 def refusal(

@@ -38,7 +38,7 @@ from jsctl.broker.routing.fans import Fans
 from jsctl.broker.routing.trace import Trace
 from jsctl.broker.sessions.greeting import Greeting, read_connect
 from jsctl.broker.sessions.keepalive import KeepAlive, Probe
-from jsctl.broker.sessions.refusals import AUTH_FAILURE, AUTH_VIOLATION, refusal
+from jsctl.broker.sessions.refusals import AUTH_FAILURE, AUTH_VIOLATION, Refusal, refusal
 from jsctl.broker.sessions.session_context import SessionContext
 from jsctl.broker.subject.validity import is_valid_literal, is_valid_subject
 from jsctl.broker.turn import Accepted, Verify
@@ -375,7 +375,7 @@ class ClientSession(ClientPeer):
         if trace is not None:
             trace.failed(text.decode(errors="replace"))
         self.error(text)
-        self.context.refusals.publish(self, subject, is_reply=way == WITH_REPLY)
+        self.context.refuse(self, Refusal(text, subject))
 
     def publish(self, op: Publish) -> None:
         """Check and route one message."""
@@ -460,7 +460,7 @@ class ClientSession(ClientPeer):
         refused = refusal(op, self.context.limits, self.account, self.permissions, count)
         if refused:
             self.error(refused)
-            self.context.refusals.subscription(self, op, refused)
+            self.context.refuse(self, Refusal(refused, op.subject, op.queue, op.sid))
             return
         if op.sid not in self.subscriptions:
             if not is_valid_subject(op.subject):

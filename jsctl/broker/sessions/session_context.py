@@ -6,9 +6,12 @@ from jsctl.broker.interest.targets import ClientPeer
 from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
 from jsctl.broker.routing.router import Router
 from jsctl.broker.sessions.effort import Effort
-from jsctl.broker.sessions.refusal_log import RefusalLog
+from jsctl.broker.sessions.refusals import Refusal
 from jsctl.broker.turn import Verify
 from jsctl.dataclass import dataclass
+
+REFUSED_MAX = 64
+"""In a turn, that are remembered until its end."""
 
 
 @dataclass(slots=True)
@@ -24,4 +27,13 @@ class SessionContext:
     """Password checks for the edge."""
     closes: list[tuple[ClientPeer, str]] = field(default_factory=list)
     """Sessions that end, with the reason."""
-    refusals: RefusalLog = field(default_factory=RefusalLog)
+    refused: list[tuple[ClientPeer, Refusal]] = field(default_factory=list)
+    """What clients were not allowed; of many the first `REFUSED_MAX`."""
+    refusals: int = 0
+    """How many of these there were."""
+
+    def refuse(self, client: ClientPeer, refusal: Refusal) -> None:
+        """A client was told that it may not do something."""
+        self.refusals += 1
+        if len(self.refused) < REFUSED_MAX:
+            self.refused.append((client, refusal))

@@ -15,6 +15,7 @@ from jsctl.broker.routing.router import SLOW_CONSUMER, Router
 from jsctl.broker.sessions import review
 from jsctl.broker.sessions.effort import Effort
 from jsctl.broker.sessions.lane import Lane
+from jsctl.broker.sessions.refusal_log import RefusalLog
 from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.sessions.session_context import SessionContext
 from jsctl.broker.sessions.unfinished import TOO_MUCH, Unfinished
@@ -70,6 +71,7 @@ class Sessions:
         self.total = 0
         self._leaving: dict[ClientSession, str] = {}
         self._logs: list[LogLine] = []
+        self._refusals = RefusalLog()
 
     @property
     def twin(self) -> Twin:
@@ -351,13 +353,7 @@ class Sessions:
         if context.router.slow:
             self._end_slow(outputs)
         if context.closes:
-            for ended, reason in context.closes:
-                session = self._sessions.get(ended.conn)
-                if session is ended:
-                    context.refusals.closed(session, reason)
-                    outputs.closes.append((session.conn, reason))
-                    self._forget(session)
-            context.closes.clear()
+            self._let_go(outputs)
         if self._congested:
             self._stall()
         outputs.relieved = self._unfinished.take_relief()
@@ -365,13 +361,34 @@ class Sessions:
             self._have_checked(outputs)
         for session in self._lane.resting:
             self._pause(session.conn, REST)
-        if self._logs or context.refusals.waits:
-            outputs.logs += self._logs + context.refusals.take()
+        if context.refusals:
+            self._tell_refusals()
+        if self._logs or self._refusals.waits:
+            outputs.logs += self._logs + self._refusals.take()
             self._logs = []
         if self._pauses or self._resumes:
             outputs.pauses += self._pauses
             outputs.resumes += self._resumes
             self._pauses, self._resumes = {}, {}
+
+    def _let_go(self, outputs: TurnOutputs) -> None:
+        closes = self._context.closes
+        for ended, reason in closes:
+            session = self._sessions.get(ended.conn)
+            if session is ended:
+                self._refusals.closed(session, reason)
+                outputs.closes.append((session.conn, reason))
+                self._forget(session)
+        closes.clear()
+
+    def _tell_refusals(self) -> None:
+        context = self._context
+        for client, refusal in context.refused:
+            assert isinstance(client, ClientSession), "clients of other kinds have no session"
+            self._refusals.refused(client, refusal)
+        self._refusals.passed_over(context.refusals - len(context.refused))
+        context.refused.clear()
+        context.refusals = 0
 
     def _end_slow(self, outputs: TurnOutputs) -> None:
         router = self._context.router
