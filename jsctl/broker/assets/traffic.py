@@ -43,11 +43,13 @@ class RouterTraffic:
             self.router.publish(found, subject, payload, reply=reply, headers=headers)
 
     def wanted(self, account: str, subject: bytes) -> bool:
-        """Whether anybody listens, and the account has JetStream."""
+        """Whether anybody listens."""
         found = self.router.accounts.get(account)
-        if found is None or not self.enabled(account):
-            return False
-        return self.router.has_interest(found, subject)
+        return found is not None and self.router.has_interest(found, subject)
+
+    def reached(self, account: str, subject: bytes) -> bool:
+        """The same for a consumer: nobody hears one in an account that has no JetStream."""
+        return self.enabled(account) and self.wanted(account, subject)
 
     def named(self, account: str, subject: bytes) -> bool:
         """Whether somebody listens to just this subject, by no pattern."""

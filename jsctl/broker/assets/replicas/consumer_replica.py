@@ -187,7 +187,7 @@ class ConsumerReplica:
             self.consumer,
             self.stream.store,
             replicated=len(self.group.raft.members.voters) > 1,
-            has_interest=lambda subject: self.context.traffic.wanted(self.account, subject),
+            has_interest=lambda subject: self.context.traffic.reached(self.account, subject),
             jitter=self.context.jitter,
             new_id=self.new_id,
             now_ns=self.context.now_ns,

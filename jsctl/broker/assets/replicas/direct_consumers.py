@@ -46,7 +46,7 @@ class DirectConsumer:
             self.consumer,
             of.stream.store,
             replicated=False,
-            has_interest=lambda subject: context.traffic.wanted(of.account, subject),
+            has_interest=lambda subject: context.traffic.reached(of.account, subject),
             jitter=context.jitter,
             new_id=of.new_name,
             now_ns=context.now_ns,

@@ -38,7 +38,10 @@ class AccountTraffic(Protocol):
         """Publish a request of this server."""
 
     def wanted(self, account: str, subject: bytes) -> bool:
-        """Whether anybody listens, and the account has JetStream."""
+        """Whether anybody listens."""
+
+    def reached(self, account: str, subject: bytes) -> bool:
+        """The same for a consumer: nobody hears one in an account that has no JetStream."""
 
     def named(self, account: str, subject: bytes) -> bool:
         """Whether somebody listens to just this subject, by no pattern."""
