@@ -98,8 +98,7 @@ class Agenda:
         if urgent_ns is not None and (due_ns is None or urgent_ns < due_ns):
             due_ns = urgent_ns
         self._next_ns = due_ns
-        at = self._sessions.deadline_ns()
-        return at if due_ns is None or (at is not None and at < due_ns) else due_ns
+        return self.quiet_deadline_ns()
 
     def _plan(self, now_ns: int) -> None:
         due = [self._system.next_due_ns(), self._departure.next_due_ns(now_ns)]

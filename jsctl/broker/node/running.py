@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from jsctl.broker.leafnodes.types import LeafSettings
     from jsctl.broker.node import gateways
     from jsctl.broker.node.jetstream import JetStream
+    from jsctl.broker.routes.links import Links
 else:
     gateways = lazy.module("jsctl.broker.node.gateways", optional=True)
 
@@ -207,7 +208,7 @@ class RunningNode:
     def _go_on(self, inputs: TurnInputs, now_ns: int) -> None:
         """With what earlier turns left, then with what came in."""
         if self._links is not None:
-            self._meet_peers()
+            self._meet_peers(self._links)
         for command in inputs.commands:
             self._command(command, now_ns)
         budget = self._budget
@@ -338,11 +339,10 @@ class RunningNode:
         if self._gates is not None:
             gateways.follow(self._gates, links, self._router.now_ns)
 
-    def _meet_peers(self) -> None:
-        links, jetstream = self._links, self.jetstream
-        for name, change in links.take_peers() if links is not None else ():
-            if jetstream is not None:
-                jetstream.peer_changed(name, change)
+    def _meet_peers(self, links: "Links") -> None:
+        for name, change in links.take_peers():
+            if self.jetstream is not None:
+                self.jetstream.peer_changed(name, change)
 
     def _command(self, command: Command, now_ns: int) -> None:
         if command is Command.RELOAD:
@@ -367,7 +367,7 @@ class RunningNode:
             self.jetstream.know_clusters(connections.bare(), connections.serving(), now_ns)
         if self._links is not None:
             self._follow_links()
-            self._meet_peers()
+            self._meet_peers(self._links)
         self._system.tick(now_ns)
         if self.jetstream is not None:
             self.jetstream.tick(now_ns)

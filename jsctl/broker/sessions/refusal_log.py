@@ -59,7 +59,7 @@ class RefusalLog:
         if reason == AUTH_FAILURE:
             if self._has_room(session):
                 user = session.greeting.credentials.shown
-                who = f' - User "{_shown(user.encode(errors="surrogateescape"))}"' if user else ""
+                who = f' - User "{_shown(user.encode())}"' if user else ""
                 self._note(session, f"authentication error{who}")
         elif reason in ENDS and self._has_room(session):
             self._note(session, ENDS[reason])
