@@ -267,8 +267,6 @@ class TurnOutputs:
     answers: list[Answer] = field(default_factory=list)
     logs: list[LogLine] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
-    deadline_ns: int | None = None
-    """The node wants a turn at this time even if nothing arrives."""
     relieved: bool = False
     """Much of what was held for clients was let go of: the system may have the memory again."""
     reload: bool = False

@@ -413,22 +413,23 @@ class Process:
         now_ns = self.machine.now_ns()
         try:
             outputs = self.node.turn(inputs, now_ns)
+            if inputs.disk_failed and outputs.exit is None:
+                raise Violation(f"{self.machine.name} goes on when its disk failed")
+            self._perform(outputs, now_ns, may_sync=may_sync and outputs.exit is None)
         except DiskError as error:
             if not self.machine.ill or isinstance(error, DiskFull):
                 raise
             self._give_up()
             return
-        if inputs.disk_failed and outputs.exit is None:
-            raise Violation(f"{self.machine.name} goes on when its disk failed")
-        self.machine.watch.turned(self)
-        self._perform(outputs, now_ns, may_sync=may_sync and outputs.exit is None)
+        if self.alive:
+            self.machine.watch.turned(self)
 
     def _perform(self, outputs: TurnOutputs, now_ns: int, *, may_sync: bool = False) -> None:
         if outputs.exit is not None and not self.writing.failed:
             told = "; ".join(line.text for line in outputs.logs)
             raise Violation(f"{self.machine.name} ends of itself: {outputs.exit}: {told}")
         self._check_told(outputs)
-        self.writing.submit(outputs.disk, may_sync=may_sync)
+        self.writing.submit(outputs.disk, may_sync=may_sync and not self.node.unfinished)
         for conn, data in outputs.writes:
             self._write(conn, data)
         self._end(outputs)
@@ -440,7 +441,8 @@ class Process:
             socket.read_again()
         if outputs.exit is not None:
             self._give_up()
-        self._set_timer(outputs.deadline_ns, now_ns)
+        if not self.writing.here:
+            self._set_timer(self.node.settle(now_ns), now_ns)
 
     def _check_told(self, outputs: TurnOutputs) -> None:
         """Damage of a store is told only where some is; what could not be read counts."""

@@ -57,6 +57,13 @@ class CarelessNode:
             outputs.closes += [(conn, "careless") for conn in self._clients]
         return outputs
 
+    def settle(self, now_ns: int) -> int | None:
+        return self._node.settle(now_ns)
+
+    @property
+    def unfinished(self) -> bool:
+        return self._node.unfinished
+
     def _change(
         self,
         parts: list[tuple[int, bytes]],

@@ -147,7 +147,7 @@ class ServerPlay(NodePlay):
             self.inbox.synced.append(batch.ticket)
 
     def _perform(self, outputs: TurnOutputs) -> None:
-        self._due_ns = outputs.deadline_ns
+        self._due_ns = self.node.settle(self.cluster.now_ns)
         self.batches += outputs.disk
         if not self.disk_held:
             self._run_disk()

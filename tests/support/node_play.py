@@ -208,7 +208,7 @@ class NodePlay:
         self.reloads += outputs.reload
         self.dials += outputs.dials
         self.exit = outputs.exit
-        self.due_ns = outputs.deadline_ns or self.now_ns + SECOND_NS
+        self.due_ns = self.node.settle(self.now_ns) or self.now_ns + SECOND_NS
 
     def run(self, seconds: float) -> None:
         """Let time go by."""

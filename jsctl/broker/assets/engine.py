@@ -150,7 +150,8 @@ class Engine:
         self.context.now_ns = self.groups.now_ns = self.cluster.now_ns = now_ns
 
     def close(self) -> None:
-        """The process ends: release files."""
+        """The process ends: release files. What was put off the log brings back."""
+        self.groups.put_off.clear()
         self.assets.close()
         self.groups.wal.close()
 
@@ -175,6 +176,8 @@ class Engine:
                 self.cluster.liveness.clock_set(set_ns)
             passed_ns -= set_ns
         self._steady_ns = steady_ns
+        if self.groups.put_off:
+            self.groups.apply_rest()
         self._unticked_ns += passed_ns  # What went by since the last tick.
         self._now(now_ns)
         ticks = self._unticked_ns // TICK_NS
@@ -221,6 +224,8 @@ class Engine:
 
     def collect(self, sinks: Iterable[Sink]) -> list[Sink]:
         """Wake the replicas that captured something; other sinks are returned."""
+        if self.groups.put_off:
+            self.groups.apply_rest()
         others: list[Sink] = []
         for sink in sinks:
             owner = sink.owner
@@ -250,6 +255,8 @@ class Engine:
             runners = queue.take()
             if not runners:
                 break
+            if self.groups.put_off:
+                self.groups.apply_rest()
             for name, runner in runners.items():
                 runner.run()
                 queue.ran(name, runner)
@@ -261,6 +268,7 @@ class Engine:
 
     def take_facts(self) -> list[Fact]:
         """What was found out since the last call, in order."""
+        self.groups.apply_rest()
         facts, self.context.facts = self.context.facts, []
         return facts
 
@@ -318,6 +326,14 @@ class Engine:
     def seal(self) -> list[DiskBatch]:
         """End of the turn: work for the disk thread."""
         return self.groups.seal()
+
+    def settle(self) -> bool:
+        """Behind the outputs of the turn: apply what was put off until then; whether something
+        came of it that a turn is to tell, or goes on with."""
+        if not self.groups.put_off:
+            return False
+        self.groups.apply_rest()
+        return self.is_busy or bool(self.context.facts)
 
     @property
     def is_busy(self) -> bool:

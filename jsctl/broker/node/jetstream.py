@@ -174,6 +174,11 @@ class JetStream:
         """Whether `go_on` has something to do."""
         return bool(self._direct.batches) or self.api.archives.under_way
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether the turn left something that is to go on soon."""
+        return self.waiting or bool(self.engine.groups.put_off)
+
     def go_on(self) -> None:
         """More of the answers that an earlier turn began."""
         self._direct.go_on(self._line)
@@ -254,8 +259,10 @@ class JetStream:
         while self.api.confirming.go_on():
             self.engine.run(collect)
         if self.api.gathering.questions:
+            self.engine.settle()
             self.api.gathering.reply()
         if self._direct.late:
+            self.engine.settle()
             self._direct.answer_late(self._line)
 
     def emit(self, outputs: TurnOutputs, sessions: Sessions) -> None:

@@ -216,6 +216,18 @@ class Node:
         assert self._running is not None
         return self._running.turn(inputs, now_ns)
 
+    def settle(self, now_ns: int) -> int | None:
+        """Behind the outputs of a turn, which waited for nothing of this: when the next one has to
+        be, even if nothing arrives. Not asked where it follows at once; such a one takes for due
+        what was due at the last time."""
+        assert self._running is not None
+        return self._running.settle(now_ns)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the last turn had no room for all that waited in it."""
+        return self._running is not None and self._running.unfinished
+
     # Reload
 
     def try_out(self, options: Options) -> None:

@@ -75,6 +75,9 @@ class RunningNode:
         """Pages that are to be made."""
         self._busy = False
         """The last turn had no room for all requests."""
+        self._quiet = self._rests = self._closes = False
+        """The last turn left JetStream alone; one that brings nothing after it may do so, as far
+        as it found out; it closed connections."""
         self._logs: list[LogLine] = []
         self._agenda = Agenda(server, jetstream, system, departure, self._portions)
         self._doors = self._agenda.doors
@@ -168,9 +171,29 @@ class RunningNode:
         self._work(inputs, now_ns, ticks, outputs)
         self._emit(outputs, now_ns)
         agenda.quiet_until_ns = 0
-        if reads and not self._router.has_dirty:
-            agenda.rest(busy=self._busy)
+        self._rests = reads and not self._router.has_dirty
         return outputs
+
+    def settle(self, now_ns: int) -> int | None:
+        """See `Node.settle`."""
+        agenda, busy, jetstream = self._agenda, self._busy, self.jetstream
+        if jetstream is not None and not self._quiet and jetstream.engine.settle():
+            return now_ns
+        if self._quiet and not self._doors:
+            deadline_ns = agenda.quiet_deadline_ns()
+        else:
+            deadline_ns = agenda.deadline_ns(now_ns, busy=busy)
+        # What a client is closed for is told when the next turn looks.
+        agenda.stirred = self._closes
+        if self._rests:
+            agenda.rest(busy=busy)
+        return deadline_ns
+
+    @property
+    def unfinished(self) -> bool:
+        """See `Node.unfinished`."""
+        waits = self._busy or bool(self._portions.waiting) or self._sessions.unfinished
+        return waits or (self.jetstream is not None and self.jetstream.unfinished)
 
     @property
     def _is_stirred(self) -> bool:
@@ -203,6 +226,8 @@ class RunningNode:
         if jetstream is not None:
             jetstream.work(self._collect)
         if inputs.queries or self._queries:
+            if jetstream is not None:
+                jetstream.engine.settle()
             self._answer_queries(inputs.queries, outputs)
 
     def _go_on(self, inputs: TurnInputs, now_ns: int) -> None:
@@ -438,12 +463,7 @@ class RunningNode:
             self._end(outputs)
         outputs.reload = self._system.take_reload()
         self._busy = self._budget.left <= 0 and self._has_more
-        if quiet and not self._doors:
-            outputs.deadline_ns = self._agenda.quiet_deadline_ns()
-        else:
-            outputs.deadline_ns = self._agenda.deadline_ns(now_ns, busy=self._busy)
-        # What a client is closed for is told when the next turn looks.
-        self._agenda.stirred = bool(outputs.closes)
+        self._quiet, self._rests, self._closes = quiet, False, bool(outputs.closes)
 
     def _end(self, outputs: TurnOutputs) -> None:
         if self.server.tallies.failed:

@@ -125,6 +125,9 @@ class RaftGroup:
     passes: Callable[[Sequence[Entry]], bool] | None = None
     """Whether nobody misses entries, if a crash takes them from the only server that has them: what
     they make, change or end does not outlive the process. None: somebody always does."""
+    foretell: Callable[[Sequence[Entry]], bool] | None = None
+    """Say what follows from committed entries before they are applied; False, and nothing is said,
+    where somebody waits for more than that. None: somebody always does."""
     patient: Callable[[], bool] | None = None
     """Whether nobody at other servers waits to hear that entries are committed. None: somebody
     always does."""

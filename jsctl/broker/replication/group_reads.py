@@ -19,6 +19,11 @@ class Reads:
     _confirmed: dict[str, list[tuple[int, Index]]] = field(default_factory=dict)
     """Name of a group -> (token, entry that has to be applied first)."""
 
+    @property
+    def waiting(self) -> bool:
+        """Whether there are some."""
+        return bool(self._asked)
+
     def asked(self, group: RaftGroup, token: int, index: Index = 0) -> None:
         """A group's raft was asked, for a read behind `index`."""
         self._asked[token] = group, index

@@ -59,6 +59,9 @@ class Groups:
         self.changes: list[LeaderChange] = []
         self.needs_state: list[tuple[RaftGroup, PeerId]] = []
         """(group, follower) whose next entry this leader does not keep any more."""
+        self.put_off: dict[str, tuple[RaftGroup, Ready]] = {}
+        """What is committed, and all that anybody waits for is said of it: it is applied when
+        that has left, or before anything else is done that might tell the difference."""
 
     @property
     def by_name(self) -> Mapping[str, RaftGroup]:
@@ -231,8 +234,10 @@ class Groups:
             return
         if held.to_persist is not None:
             group.raft.persisted(*held.to_persist)
-        self._send(group, held.messages)
-        self.touch(group)
+        if held.messages:
+            self._send(group, held.messages)
+        if group.raft.dirty:
+            self.touch(group)
 
     def _send(self, group: RaftGroup, messages: Iterable[Message]) -> None:
         by_peer: dict[PeerId, list[Message]] = {}
@@ -286,7 +291,7 @@ class Groups:
         if group.leading and not self._still_leads(group):
             self._unlead(group)
         if ready.committed:
-            self._apply(group, ready)
+            self._commit(group, ready)
         if ready.needs_snapshot:
             self.needs_state.extend((group, peer) for peer in ready.needs_snapshot)
         self.reads.take(group, ready)
@@ -301,6 +306,31 @@ class Groups:
             if _passes(group, ready):
                 return self.durability.pass_by(group, ready)
         return self.durability.write(group, ready)
+
+    def _commit(self, group: RaftGroup, ready: Ready) -> None:
+        """Apply what is committed, now or later."""
+        if self._is_foretold(group, ready):
+            self.put_off[group.name] = group, ready
+            return
+        if self.put_off:
+            self.apply_rest()
+        self._apply(group, ready)
+
+    def _is_foretold(self, group: RaftGroup, ready: Ready) -> bool:
+        """Whether these entries may be applied later, as what follows from them is said by now."""
+        if group.foretell is None or not group.leading or group.name in self.put_off:
+            return False
+        if group.waiting or self.reads.waiting:
+            return False
+        return group.foretell(ready.committed)
+
+    def apply_rest(self) -> None:
+        """Apply what was put off."""
+        while self.put_off:
+            put_off, self.put_off = self.put_off, {}
+            for group, ready in put_off.values():
+                if not group.gone:
+                    self._apply(group, ready)
 
     def _apply(self, group: RaftGroup, ready: Ready) -> None:
         unit, waiting = group.unit, group.waiting
@@ -318,7 +348,8 @@ class Groups:
         group.raft.applied_to(ready.committed[-1].index)
         self.checkpoints.applied(group)
         unit.caught_up()
-        self.touch(group)
+        if group.raft.dirty:
+            self.touch(group)
 
     @staticmethod
     def _serves(raft: Raft) -> bool:

@@ -38,6 +38,14 @@ class NodeLike(Protocol):
     def turn(self, inputs: TurnInputs, now_ns: int) -> TurnOutputs:
         """Take everything that happened, answer with everything that is to be done."""
 
+    def settle(self, now_ns: int) -> int | None:
+        """Behind the outputs of a turn that no other one follows at once: when the next one has to
+        be, even if nothing arrives."""
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the last turn had no room for all that waited in it."""
+
 
 @runtime_checkable
 class Reloadable(Protocol):
@@ -103,6 +111,8 @@ class Turns:
         """What arrived for this turn."""
         self._follows = False
         """What this turn asked for is done: the next turn is straight after it."""
+        self._followed = False
+        """The same, or behind a look at the sockets."""
         self._follower = False
         """Whether this turn came straight after another."""
         self._held_ns = 0
@@ -117,7 +127,8 @@ class Turns:
 
     def start(self) -> None:
         """Recover the node and perform what it wants first."""
-        outputs = self._node.start(self._clock.now_ns())
+        self._turn_ns = self._clock.now_ns()
+        outputs = self._node.start(self._turn_ns)
         self._started = True
         self._finish(outputs)
         self.wake()
@@ -135,14 +146,13 @@ class Turns:
         return self.asked
 
     def is_alone(self, outputs: TurnOutputs) -> bool:
-        """Whether this turn had little to do, and the server has nothing else to do behind it:
-        who performs its outputs may take a moment, and `follow`."""
-        due_ns = outputs.deadline_ns
+        """Whether this turn had little to do, and left nothing: who performs its outputs may take
+        a moment, and `follow`."""
         return (
             not self.asked
             and not self._follower
             and self._chunks <= ALONE_CHUNKS_MAX
-            and (due_ns is None or due_ns > self._turn_ns)
+            and not self._node.unfinished
             and outputs.exit is None
         )
 
@@ -150,6 +160,7 @@ class Turns:
         """Something was done for so long while everybody waited: what is in `inputs` is for the
         next turn, which is straight after this one, or behind a look at the sockets."""
         self._held_ns = took_ns
+        self._followed = True
         if straight:
             self._follows = True
         else:
@@ -179,7 +190,7 @@ class Turns:
     def _turn(self) -> None:
         inputs, self.inputs = self.inputs, TurnInputs()
         self.bytes_in = 0
-        self._follows = False
+        self._follows = self._followed = False
         self._chunks = len(inputs.chunks)
         began_ns = time.monotonic_ns()
         inputs.steady_ns = time.clock_gettime_ns(_STEADY_CLOCK)
@@ -194,10 +205,12 @@ class Turns:
         self._finish(outputs)
 
     def _finish(self, outputs: TurnOutputs) -> None:
-        self._deadline_ns = outputs.deadline_ns
-        if outputs.deadline_ns is not None:
-            self._set_timer(outputs.deadline_ns)
         self._perform(outputs)
+        if self._followed or not self._started:
+            return
+        self._deadline_ns = deadline_ns = self._node.settle(self._turn_ns)
+        if deadline_ns is not None:
+            self._set_timer(deadline_ns)
 
     def _set_timer(self, deadline_ns: int) -> None:
         """Keep a timer that fires first; it looks again then. Saves a timer a turn."""

@@ -248,6 +248,11 @@ class Sessions:
             self._due.set(session.conn, alive.deadline_ns)
             self._due_ns = min(self._due_ns, alive.deadline_ns)
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether input waits that the turn had no room for."""
+        return bool(self._lane.resting)
+
     def deadline_ns(self) -> int | None:
         """When `tick` may have something to do next."""
         if self._lane.resting:

@@ -141,8 +141,9 @@ def test_who_has_input_left_is_not_read() -> None:
         TurnInputs(chunks=[(flood.sender.conn, data)]), flood.play.now_ns
     )
     assert outputs.pauses == [flood.sender.conn]
-    assert outputs.deadline_ns is not None
-    assert outputs.deadline_ns <= flood.play.now_ns
+    assert flood.play.node.unfinished
+    due_ns = flood.play.node.settle(flood.play.now_ns)
+    assert due_ns is not None and due_ns <= flood.play.now_ns
     outputs = flood.play.node.turn(TurnInputs(), flood.play.now_ns)
     assert outputs.resumes == [flood.sender.conn]
 

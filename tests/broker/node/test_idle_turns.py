@@ -14,6 +14,7 @@ import pytest
 
 from jsctl.api.times import parse_time
 from jsctl.broker.node.agenda import LOOK_NS
+from jsctl.broker.node.node import Node
 from jsctl.broker.turn import TurnInputs
 from tests.support.cluster_play import ClusterPlay
 from tests.support.node_play import NodePlay, PlayClient
@@ -53,6 +54,12 @@ def play() -> NodePlay:
     return made
 
 
+def take_turn(node: Node, inputs: TurnInputs, now_ns: int) -> None:
+    """All of a turn; what it wants to be done is forgotten."""
+    node.turn(inputs, now_ns)
+    node.settle(now_ns)
+
+
 def calls_of(play: NodePlay, client: PlayClient | None = None, data: bytes = b"") -> list[str]:
     """What a turn calls, a microsecond after one that looked at everything."""
     play.now_ns += LOOK_NS
@@ -61,7 +68,7 @@ def calls_of(play: NodePlay, client: PlayClient | None = None, data: bytes = b""
     calls: list[str] = []
     inputs = TurnInputs(chunks=[(client.conn, data)] if client is not None else [])
     with counted(calls):
-        play.node.turn(inputs, play.now_ns)
+        take_turn(play.node, inputs, play.now_ns)
     return calls
 
 
@@ -169,7 +176,7 @@ def test_a_server_of_a_cluster_looks_no_more_often() -> None:
     for after_ns in (0, MICROSECOND_NS):
         calls.clear()
         with counted(calls):
-            server.node.turn(TurnInputs(), cluster.now_ns + after_ns)
+            take_turn(server.node, TurnInputs(), cluster.now_ns + after_ns)
     # Among them: whether a route that is compressed has more than was opened in this turn.
     assert len(calls) <= EMPTY_CALLS_MAX + IN_CLUSTER_MORE, "\n".join(calls)
 
@@ -191,7 +198,7 @@ def test_each_part_is_looked_at_again_after_a_while(play: NodePlay) -> None:
     assert "Engine.look" not in calls
     play.now_ns += LOOK_NS
     with counted(calls):
-        play.node.turn(TurnInputs(), play.now_ns)
+        take_turn(play.node, TurnInputs(), play.now_ns)
     assert {"Engine.look", "SystemAccount.tick", "JetStream.tick"} <= set(calls)
 
 

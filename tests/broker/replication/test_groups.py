@@ -23,6 +23,7 @@ from jsctl.broker.raft.types import (
 )
 from jsctl.broker.replication.checkpoints import GroupLimits
 from jsctl.broker.store.wal.log import Wal
+from jsctl.dataclass import replace
 from tests.support.groups_rig import (
     ABC,
     OPTIONS,
@@ -404,14 +405,15 @@ def test_a_removed_group_does_not_wake_up_again() -> None:
 def test_a_drain_that_does_not_end_goes_on_in_the_next_turn() -> None:
     rig = Rig(GroupLimits(drain_rounds=1))
     group = rig.add("S", ABC)
-    rig.groups.step(b"S", [Append("a", "b", 1, 0, 0, 1, entries(1, b"x"))])
+    group.raft.limits = replace(group.raft.limits, committed_entries_max=1)
+    rig.groups.step(b"S", [Append("a", "b", 1, 0, 0, 2, entries(1, b"x", b"y"))])
     for _ in range(10):
         rig.turn()
         if rig.batches:
             rig.run_disk()
         if busy(rig):
             break
-    assert busy(rig), "one round is not enough for what applying brings"
+    assert busy(rig), "one round is not enough for two entries"
     while busy(rig) or rig.batches:
         rig.run_disk()
-    assert rig.units["S"].applied == [(1, b"x")] and group.raft.applied == 1
+    assert rig.units["S"].applied == [(1, b"x"), (2, b"y")] and group.raft.applied == 2

@@ -114,6 +114,13 @@ class EchoNode:
         self.due(now_ns, out)
         return out
 
+    def settle(self, now_ns: int) -> int | None:
+        return min((at for at, _ in self.later), default=None)
+
+    @property
+    def unfinished(self) -> bool:
+        return False
+
     def line(self, conn: int, words: list[str], now_ns: int, out: TurnOutputs) -> None:
         self.tokens += 1
         match words:
@@ -179,7 +186,6 @@ class EchoNode:
             if at <= now_ns:
                 self.later.remove((at, conn))
                 out.writes.append((conn, b"NOW\r\n"))
-        out.deadline_ns = min((at for at, _ in self.later), default=None)
 
 
 if __name__ == "__main__":

@@ -82,6 +82,11 @@ class Inbound:
 
     # What there is to be taken
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the stream has origins."""
+        return bool(self._lines)
+
     def follow(self) -> None:
         """The stream's config may be another one: begin with what is new, end what is gone."""
         config, before = self.stream.config, self._config

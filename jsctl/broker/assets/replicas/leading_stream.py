@@ -236,6 +236,11 @@ class LeadingStream:
             self.consumed.add_all()
         self._propose_removals()
 
+    @property
+    def is_eager(self) -> bool:
+        """Whether what is applied may make room for more, of which time tells nothing."""
+        return bool(self._unsure or self._retry_ns or self.inbound.is_open)
+
     def next_due_ns(self) -> int | None:
         """When there is something to do even if nothing happens."""
         if self._unsure:

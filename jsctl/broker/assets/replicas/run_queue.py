@@ -140,12 +140,16 @@ class RunQueue:
             self.deliveries = max(most // len(dirty), DELIVERIES_MIN)
         return dirty
 
+    def sleep(self, name: str, runner: Runner, due_ns: int) -> None:
+        """A deadline wakes it; in the next turn, if that was before."""
+        self._asleep[name] = runner
+        self._deadlines.set(name, due_ns)
+
     def ran(self, name: str, runner: Runner) -> None:
         """It did what it could: a deadline wakes it, if it has one."""
         due_ns = runner.next_due_ns()
         if due_ns is not None:
-            self._asleep[name] = runner
-            self._deadlines.set(name, due_ns)
+            self.sleep(name, runner, due_ns)
         elif self._asleep.pop(name, None) is not None:
             self._deadlines.cancel(name)
 

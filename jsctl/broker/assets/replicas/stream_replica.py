@@ -5,7 +5,7 @@ turn, proposed, and acknowledged when its entry is applied: see `leading_stream`
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import InitVar, field
 
 from jsctl.api.words import Retention
@@ -37,6 +37,7 @@ from jsctl.broker.jetstream.streams.entries import (
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.protocol.deliveries import OutgoingMessage
 from jsctl.broker.raft.core import Raft
+from jsctl.broker.raft.types import Entry
 from jsctl.broker.replication.disk_jobs import SaveStoreAndState
 from jsctl.broker.replication.group import GroupKind, RaftGroup, SyncJob
 from jsctl.broker.store.seqset import SeqSet
@@ -103,7 +104,14 @@ class StreamReplica:
         self.watchers, self.absent = Watchers(self.touched), Watchers(self.touched)
         self.volatile = self.stored.volatile
         self.group = RaftGroup(
-            name, name.encode(), GroupKind.STREAM, raft, self, {}, patient=self._is_patient
+            name,
+            name.encode(),
+            GroupKind.STREAM,
+            raft,
+            self,
+            {},
+            foretell=self._foretell,
+            patient=self._is_patient,
         )
         self.assigned = Assigned(self.context, newest, self.group)
         self.sink = Sink(self, stream=newest.name)
@@ -137,6 +145,22 @@ class StreamReplica:
         """Whether nobody reads messages at other servers, who would wait for them."""
         config = self.stored.stream.config
         return not (config.allow_direct or config.mirror_direct or self.watchers or self.absent)
+
+    def _foretell(self, entries: Sequence[Entry]) -> bool:
+        """Say acknowledgements, which are certain, if nobody else hears of these messages."""
+        leading = self.leading
+        if leading is None or self.readers or self._ready or self.context.crowds:
+            return False
+        if self.stored.stream.config.republish is not None or leading.consumed.after_removal:
+            return False
+        in_flight = leading.admission.in_flight
+        if not all([in_flight.is_plain(entry.index) for entry in entries]):
+            return False
+        said: list[OutgoingMessage] = []
+        for entry in entries:
+            said += leading.acks.pop(entry.index).said()
+        self.context.traffic.deliver(self.key[0], said)
+        return True
 
     # group.Replica
 
@@ -185,8 +209,16 @@ class StreamReplica:
             leading.follow_config()
             leading.inbound.applied()
             self._answer()
-            if leading.consumed.seqs or leading.next_due_ns() is not None:
-                self.context.queue.wake(self.group.name, self)
+            self._go_on_later(leading)
+
+    def _go_on_later(self, leading: LeadingStream) -> None:
+        """There may be more to do now, or when it is time."""
+        queue, name = self.context.queue, self.group.name
+        due_ns = leading.next_due_ns()
+        if leading.consumed.seqs or (due_ns is not None and leading.is_eager):
+            queue.wake(name, self)
+        elif due_ns is not None:
+            queue.sleep(name, self, due_ns)
 
     def _tell_readers(self, entry: StreamEntry, before: int) -> None:
         if isinstance(entry, Purge):

@@ -148,6 +148,12 @@ class InFlight:
         """The batch that the log has at an index."""
         return next((batch for batch in self.batches if batch.index == index), None)
 
+    def is_plain(self, index: int) -> bool:
+        """Whether the log has messages at an index that were made here, and of which nothing is
+        told but that they are stored."""
+        batch = self.at(index)
+        return batch is not None and batch.entry is not None and batch.acks.is_plain
+
     def applied(self, index: int) -> bool:
         """Forget what the state holds now; whether a timer's batch was among it."""
         timer = False

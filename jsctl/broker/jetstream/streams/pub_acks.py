@@ -21,6 +21,11 @@ class Acks:
         self._run = run
         self._others: list[Ack] = []
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether messages are stored one behind the other, and that is all that is told."""
+        return self._run is not None and not self._others
+
     def append(self, ack: Ack) -> None:
         """One more is told something."""
         self._others.append(ack)

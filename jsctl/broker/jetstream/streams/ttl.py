@@ -65,6 +65,8 @@ class Ttls:
 
     def next_due_ns(self) -> int | None:
         """When the next message is over."""
+        if not self._heap:
+            return None
         heap = self._clean()
         return heap[0][0] if heap else None
 
