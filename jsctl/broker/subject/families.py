@@ -5,6 +5,7 @@ found out by whoever walks the patterns; here they are kept, found and forgotten
 """
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Generic, TypeVar
 
 FAMILIES_MAX = 4096
@@ -22,6 +23,8 @@ class Families(Generic[M]):
     def __init__(self) -> None:
         self._by_dots: dict[int, tuple[list[int], dict[bytes, M]]] = {}
         """Dots in the whole subject -> lengths of prefixes in tokens, and answers by prefix."""
+        self._parents: dict[bytes, M] = {}
+        """Of these, by prefix: answers for subjects that differ in their last token alone."""
         self._count = 0
 
     def __len__(self) -> int:
@@ -42,6 +45,22 @@ class Families(Generic[M]):
                     return None
                 return answer
         return None
+
+    def find_sibling(self, subject: bytes) -> M | None:
+        """As `find`, for a family that all tokens but the last one tell."""
+        prefix = subject[: subject.rfind(b".") + 1]
+        answer = self._parents.get(prefix)
+        return None if len(prefix) == len(subject) else answer
+
+    def find_siblings(self, subjects: Sequence[bytes]) -> list[M] | None:
+        """The answers for many subjects, if all are of families that all tokens but the last one
+        tell: inboxes of many clients."""
+        parents = self._parents
+        try:
+            found = [parents[subject[: subject.rfind(b".") + 1]] for subject in subjects]
+        except KeyError:
+            return None
+        return None if any(map(bytes.endswith, subjects, repeat(b"."))) else found
 
     def depth_of(self, subject: bytes) -> int:
         """How many tokens decide on the answer for a subject that is of a known family; 0 if it is
@@ -78,7 +97,10 @@ class Families(Generic[M]):
             if len(depths) >= DEPTHS_MAX:
                 return
             depths.append(depth)
-        answers[_prefix(subject, depth, dots)] = answer
+        prefix = _prefix(subject, depth, dots)
+        answers[prefix] = answer
+        if depth == dots:
+            self._parents[prefix] = answer
         self._count += 1
 
     def drop(self, subject: bytes) -> None:
@@ -86,12 +108,16 @@ class Families(Generic[M]):
         dots = subject.count(b".")
         depths, answers = self._by_dots.get(dots, ((), {}))
         for depth in depths:
-            if answers.pop(_prefix(subject, depth, dots), None) is not None:
+            prefix = _prefix(subject, depth, dots)
+            if answers.pop(prefix, None) is not None:
                 self._count -= 1
+            if depth == dots:
+                self._parents.pop(prefix, None)
 
     def clear(self) -> None:
         """Forget all of them."""
         self._by_dots.clear()
+        self._parents.clear()
         self._count = 0
 
 

@@ -193,6 +193,10 @@ class Sublist(Generic[T, M]):
         if answer is not None:
             self.cache_hits += 1
             return answer
+        answer = self._families.find_sibling(subject)
+        if answer is not None:  # Most are inboxes that come once.
+            self.cache_hits += 1
+            return answer
         answer = self._families.find(subject)
         if answer is not None:
             self.cache_hits += 1
@@ -246,7 +250,10 @@ class Sublist(Generic[T, M]):
         try:
             found = list(map(self._cache.__getitem__, subjects))
         except KeyError:
-            return list(map(self.match, subjects))
+            siblings = self._families.find_siblings(subjects)
+            if siblings is None:
+                return list(map(self.match, subjects))
+            found = siblings
         self.cache_hits += len(found)
         return found
 

@@ -157,6 +157,22 @@ def test_a_batch_of_one_family_is_answered_at_once() -> None:
     assert [len(one[0]) for one in told] == [1] * MANY_FROM + [2]
 
 
+def test_a_batch_of_siblings_is_answered_at_once_and_not_kept() -> None:
+    """Inboxes of many clients, of which each comes once."""
+    sublist = make(b"_INBOX.a.*", b"_INBOX.b.*")
+    for name in (b"a", b"b"):
+        sublist.match(b"_INBOX.%b.0" % name)
+    count = sublist.cache_count
+    inboxes = [b"_INBOX.%b.%d" % (name, number) for number in (1, 2, 3) for name in (b"a", b"b")]
+    assert sublist.match_many(inboxes) == list(map(sublist.match, inboxes))
+    assert sublist.cache_count == count
+    for odd in (b"_INBOX.a.", b"_INBOX.c.1", b"_INBOX.a"):
+        assert not sublist.match_many([*inboxes, odd])[-1][0], odd
+    late = Sub(b"_INBOX.a.2")
+    sublist.insert(late.pattern, late)
+    assert [len(one[0]) for one in sublist.match_many(inboxes)] == [1, 1, 2, 1, 1, 1]
+
+
 def test_empty_tokens_are_of_no_family() -> None:
     sublist = make(b"in.a.>", b"in.b.*")
     assert len(sublist.match(b"in.a.1.2")[0]) == 1
