@@ -1,6 +1,8 @@
 """What the twins of the column loops make of the same input, side by side."""
 
 from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from jsctl.broker.accel.choice import compiled, interpreted
@@ -44,6 +46,11 @@ def written_and_read(
         assert ids == alike[0] or not alike[0]
     if ids:
         same(lambda loops: loops.pack_ids(ids, first_seq, time_ns))
+    lengths = [end - at for at, end in pairwise([*offsets, len(buffer)])]
+    rows = same(lambda loops: loops.read_rows(buffer, seqs, offsets, lengths, len(buffer)))
+    assert rows == [
+        (seq, time_ns, one[0], one[2], one[3]) for seq, one in zip(seqs, batch, strict=True)
+    ]
     return buffer, begin
 
 
@@ -51,3 +58,25 @@ def read_anything(data: bytes, start: int, end: int) -> None:
     """Both refuse it, or find the same in it."""
     same(lambda loops: loops.read_columns(data, start, end))
     same(lambda loops: loops.read_ids(data, start, end))
+    places = [start, end, 0, start + end, *data[:4]]
+    numbers = [abs(place) for place in places]
+    lengths = [_number(data, place, 4, 4) for place in numbers]
+    for seqs in (numbers, [_number(data, place) for place in numbers]):
+        for sizes, left in ((lengths, end), (numbers[1:], 1 << 60)):
+            same(partial(_rows, data, seqs, numbers, sizes, left))
+
+
+def _rows(
+    data: bytes,
+    seqs: list[int],
+    starts: list[int],
+    lengths: list[int],
+    left: int,
+    loops: ColumnLoops,
+) -> Any:
+    return loops.read_rows(data, seqs, starts, lengths, left)
+
+
+def _number(data: bytes, start: int, at: int = 8, size: int = 8) -> int:
+    """Of a record that begins there, its sequence, or what is in another place of it."""
+    return int.from_bytes(data[start + at : start + at + size], "little")

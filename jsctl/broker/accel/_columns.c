@@ -450,6 +450,73 @@ static Py_ssize_t list_bytes(PyObject *list, Py_ssize_t item_max) {
     return total;
 }
 
+/* A number of a sequence; 0 for one that no record has, -1 with an error set. */
+static int number_at(PyObject *sequence, Py_ssize_t at, uint64_t *number) {
+    PyObject *item = PySequence_GetItem(sequence, at);
+    if (item == NULL) return -1;
+    *number = PyLong_AsUnsignedLongLong(item);
+    Py_DECREF(item);
+    if (*number != UINT64_MAX || !PyErr_Occurred()) return 1;
+    if (!PyErr_ExceptionMatches(PyExc_OverflowError)) return -1;
+    PyErr_Clear();
+    return 0;
+}
+
+/* The message of a record that is to have such a sequence and such a length; NULL without an error
+ * where there is none. */
+static PyObject *row_of(const char *record, uint64_t seq, uint64_t length) {
+    uint64_t subject = get16(record + 24), headers = get32(record + 26);
+    uint64_t parts = RECORD_OVERHEAD + subject + headers;
+    if (get32(record + 4) != length || get64(record + 8) != seq || parts > length) return NULL;
+    if (crc_of(record + 4, (Py_ssize_t)length - 4, 0) != get32(record)) return NULL;
+    const char *begin = record + RECORD_OVERHEAD;
+    return Py_BuildValue("(KLy#y#y#)", (unsigned long long)seq, (long long)get64(record + 16),
+                         begin, (Py_ssize_t)subject, begin + subject, (Py_ssize_t)headers,
+                         begin + subject + headers, (Py_ssize_t)(length - parts));
+}
+
+/* read_rows(buffer, seqs, starts, lengths, bytes_max) */
+static PyObject *read_rows(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *given, *of[3];
+    Text buffer;
+    long long left;
+    if (!PyArg_ParseTuple(args, "SOOOL", &given, &of[0], &of[1], &of[2], &left)) return NULL;
+    if (text_of(given, &buffer) < 0) return NULL;
+    Py_ssize_t count = PY_SSIZE_T_MAX;
+    for (int one = 0; one < 3; one++) {
+        Py_ssize_t size = PySequence_Size(of[one]);
+        if (size < 0) return NULL;
+        if (size < count) count = size;
+    }
+    PyObject *rows = PyList_New(0);
+    if (rows == NULL) return NULL;
+    uint64_t size = (uint64_t)buffer.size;
+    for (Py_ssize_t at = 0; at < count; at++) {
+        uint64_t numbers[3] = {0, 0, 0};
+        int whole = 1;
+        for (int one = 0; one < 3 && whole > 0; one++)
+            whole = number_at(of[one], at, &numbers[one]);
+        if (whole < 0) goto failed;
+        uint64_t seq = numbers[0], start = numbers[1], length = numbers[2];
+        if (!whole || start > size || length < RECORD_OVERHEAD || length > size - start) break;
+        if (left < 0 || length > (uint64_t)left) break;
+        left -= (long long)length;
+        PyObject *row = row_of(buffer.start + start, seq, length);
+        if (row == NULL) {
+            if (PyErr_Occurred()) goto failed;
+            break;
+        }
+        int put = PyList_Append(rows, row);
+        Py_DECREF(row);
+        if (put < 0) goto failed;
+    }
+    return rows;
+failed:
+    Py_DECREF(rows);
+    return NULL;
+}
+
 /* pack_ids(ids, first_seq, time_ns) */
 static PyObject *pack_ids(PyObject *module, PyObject *args) {
     (void)module;
@@ -630,6 +697,7 @@ static PyMethodDef functions[] = {
     {"encode_publishes", encode_publishes, METH_VARARGS, "A frame of publishes, and its columns."},
     {"read_columns", read_columns, METH_VARARGS, "The columns of records."},
     {"read_ids", read_ids, METH_VARARGS, "The ids of records."},
+    {"read_rows", read_rows, METH_VARARGS, "The messages of records."},
     {"pack_ids", pack_ids, METH_VARARGS, "Ids as a snapshot has them."},
     {"ack_lines", ack_lines, METH_VARARGS, "Acknowledgements as a client reads them."},
     {"ack_each", ack_each, METH_VARARGS, "Acknowledgements as a client each reads them."},

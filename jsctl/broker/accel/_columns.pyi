@@ -1,4 +1,5 @@
 from array import array
+from collections.abc import Sequence
 from typing import Any
 
 def read_publishes(batch: list[Any], /) -> tuple[list[bytes], int, int, int] | None: ...
@@ -9,6 +10,14 @@ def read_columns(
     buffer: bytes, start: int, end: int, /
 ) -> tuple[array[int], array[int], array[int], array[int], array[int], list[bytes]]: ...
 def read_ids(buffer: bytes, start: int, end: int, /) -> list[bytes]: ...
+def read_rows(
+    buffer: bytes,
+    seqs: Sequence[int],
+    starts: Sequence[int],
+    lengths: Sequence[int],
+    bytes_max: int,
+    /,
+) -> list[tuple[int, int, bytes, bytes, bytes]]: ...
 def pack_ids(ids: list[bytes], first_seq: int, time_ns: int, /) -> bytes: ...
 def ack_lines(
     replies: list[bytes],

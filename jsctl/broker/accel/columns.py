@@ -193,6 +193,32 @@ def read_ids(buffer: bytes, start: int, end: int) -> list[bytes]:
     return plain_ids(blocks)
 
 
+def read_rows(
+    buffer: bytes,
+    seqs: Sequence[int],
+    starts: Sequence[int],
+    lengths: Sequence[int],
+    bytes_max: int,
+) -> list[Row]:
+    """The messages of records, wherever they lie. Ends before the first that does not check, or
+    that would pass `bytes_max` with all before it, and where the shortest sequence does."""
+    found: list[Row] = []
+    append, unpack, size = found.append, _RECORD.unpack_from, len(buffer)
+    for seq, start, length in zip(seqs, starts, lengths, strict=False):
+        bytes_max -= length
+        end = start + length
+        if bytes_max < 0 or length < RECORD_OVERHEAD or start < 0 or end > size:
+            break
+        crc, own, got, time_ns, subject, headers = unpack(buffer, start)
+        a = start + RECORD_OVERHEAD
+        b = a + subject
+        c = b + headers
+        if own != length or got != seq or c > end or crc32(buffer[start + 4 : end]) != crc:
+            break
+        append((seq, time_ns, buffer[a:b], buffer[b:c], buffer[c:end]))
+    return found
+
+
 def _heads(buffer: bytes, start: int, end: int) -> Iterator[tuple[int, ...]]:
     """Where each record begins, and its head."""
     unpack = _RECORD.unpack_from

@@ -175,6 +175,16 @@ class ColumnLoops(Protocol):
 
     def read_ids(self, buffer: bytes, start: int, end: int, /) -> list[bytes]: ...
 
+    def read_rows(
+        self,
+        buffer: bytes,
+        seqs: Sequence[int],
+        starts: Sequence[int],
+        lengths: Sequence[int],
+        bytes_max: int,
+        /,
+    ) -> list[tuple[int, int, bytes, bytes, bytes]]: ...
+
     def pack_ids(self, ids: list[bytes], first_seq: int, time_ns: int, /) -> bytes: ...
 
     def ack_lines(

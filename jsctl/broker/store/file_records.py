@@ -263,8 +263,7 @@ class FileRecords:
         offsets, lengths = table.spans(some, first)
         starts = [offset - begin for offset in offsets]
         # Of which the segment knows nothing is met again by whoever reads it alone.
-        several = zip(some, starts, lengths, strict=False)
-        rows = record.read_records(data, several, bytes_max)
+        rows = record.read_records(data, some, starts, lengths, bytes_max)
         return rows, sum(lengths[: len(rows)])
 
     def read_raw(self, seqs: Sequence[int]) -> tuple[list[bytes], int]:

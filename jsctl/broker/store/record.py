@@ -13,7 +13,7 @@ What is done with all messages of a batch alike, is so in the loops of `accel.co
 
 import struct
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 from zlib import crc32
 
@@ -198,29 +198,14 @@ def read_record(buffer: bytes, start: int, length: int, seq: int) -> Record | No
 
 
 def read_records(
-    buffer: bytes, places: Iterable[tuple[int, int, int]], bytes_max: int
+    buffer: bytes, seqs: Sequence[int], starts: Sequence[int], lengths: Sequence[int], left: int
 ) -> list[Row]:
-    """As `read_record` for many `(seq, start, length)`.
+    """As `read_record` for many, wherever each begins, and however long it should be.
 
-    Ends before the first that does not check or would pass `bytes_max`.
+    Ends before the first that does not check, or with which there are more than `left` bytes.
     """
-    found: list[Row] = []
-    append = found.append
-    unpack = _unpack_record
-    size = len(buffer)
-    for seq, start, length in places:
-        bytes_max -= length
-        end = start + length
-        if bytes_max < 0 or length < RECORD_OVERHEAD or end > size:
-            break
-        crc, own, got, time_ns, subject, headers = unpack(buffer, start)
-        a = start + RECORD_OVERHEAD
-        b = a + subject
-        c = b + headers
-        if own != length or got != seq or c > end or crc32(buffer[start + 4 : end]) != crc:
-            break
-        append((seq, time_ns, buffer[a:b], buffer[b:c], buffer[c:end]))
-    return found
+    loops = column_loops() if sum(lengths) < PASSED_ONCE_BYTES * len(lengths) else columns
+    return loops.read_rows(buffer, seqs, starts, lengths, left)
 
 
 def raw_seq(raw: bytes) -> int:

@@ -113,6 +113,41 @@ def test_sequences_of_any_length(first_seq: int) -> None:
     assert lines.startswith(b"MSG r s %d\r\n<%d>\r\n" % (size, first_seq))
 
 
+@given(batches, st.data())
+@settings(max_examples=examples(200), deadline=None)
+def test_rows_are_read_alike_wherever_they_lie(batch: list[Publish], data: st.DataObject) -> None:
+    """Some records, in any order, one of them perhaps damaged or not where it should be."""
+    buffer, begin = written_and_read(batch, b"", 1, 5)
+    found = record.read_columns(buffer, begin, len(buffer))
+    ends = [*found.offsets[1:], len(buffer)]
+    picked = data.draw(st.lists(st.integers(0, len(batch) - 1), max_size=6))
+    seqs = [found.seqs[at] for at in picked]
+    starts = [found.offsets[at] for at in picked]
+    lengths = [ends[at] - found.offsets[at] for at in picked]
+    left = data.draw(st.one_of(st.just(sum(lengths)), st.integers(-1, sum(lengths) + 1)))
+    whole = [(at + 1, 5, batch[at][0], batch[at][2], batch[at][3]) for at in picked]
+
+    def read(buffer: bytes, left: int) -> Any:
+        return same(lambda loops: loops.read_rows(buffer, seqs, starts, lengths, left))
+
+    assert read(buffer, sum(lengths)) == whole
+    some = read(buffer, left)
+    assert some == whole[: len(some)]
+    assert sum(lengths[: len(some)]) <= max(left, 0)
+    if len(some) < len(whole):
+        assert sum(lengths[: len(some) + 1]) > left
+    bad = bytearray(buffer)
+    at = data.draw(st.integers(begin, len(buffer) - 1))
+    bad[at] ^= data.draw(st.integers(1, 255))
+    hit = [start <= at < start + size for start, size in zip(starts, lengths, strict=True)]
+    assert read(bytes(bad), sum(lengths)) == whole[: hit.index(True) if True in hit else None]
+    for column in (seqs, starts, lengths):
+        if column:
+            column[-1] += data.draw(st.sampled_from([1, 40, 1 << 31, (1 << 63) - 1]))
+            assert len(read(buffer, 1 << 62)) < len(picked)
+            break
+
+
 def packed(ids: list[bytes]) -> Any:
     return same(lambda loops: loops.pack_ids(ids, 1, 2))
 
@@ -150,6 +185,9 @@ def test_large_messages_are_encoded_alike() -> None:
         ("encode_publishes", ("", [], 1, 1)),
         ("read_columns", (bytearray(40), 0, 40)),
         ("read_ids", (None, 0, 0)),
+        ("read_rows", (bytearray(40), [1], [0], [40], 40)),
+        ("read_rows", (bytes(40), [1], [0], None, 40)),
+        ("read_rows", (bytes(40), [1.5], [0], [40], 40)),
         ("pack_ids", ([b"a", None], 1, 1)),
         ("pack_ids", ((b"a",), 1, 1)),
         ("ack_lines", ([None], 1, b"", b"", (b"", b""))),
