@@ -87,6 +87,7 @@ class Columns(Target):
         rows = [(seq, 7, b"s.%d" % seq, b"", b"x" * seq) for seq in range(1, 9)]
         headed = [(*row[:3], self.words[0], row[4]) for row in rows]
         texts = [b"s|r|" + self.words[0] + b"|payload|" + b"t|||"]
+        texts.append(b"$JS.ACK.S.C.1.%d.2.3.4|r|||" % (1 << 64) + b"$JS.ACK.S.C.1.7.2|||+ACK|")
         return [*[frame_of(some).buffer[36:] for some in (rows, headed)], *texts]
 
     def run(self, data: bytes, rng: random.Random) -> None:
@@ -104,6 +105,9 @@ class Columns(Target):
         same(lambda loops: loops.ack_lines(replies, seq, b"MSG ", b" 1 ", (b"{", b"}")))
         infixes = [one[0] for one in batch if one[1]]
         same(lambda loops: loops.ack_each(replies, seq, b"MSG ", infixes, (b"{", b"}")))
+        same(lambda loops: loops.plain_acks(batch))
+        rows = [(seq, -seq, one[0], b"", one[3]) for one in batch]
+        same(lambda loops: loops.delivery_tails(parts[0], rows, seq, len(rows) - 2))
 
 
 TARGETS = (Lane, LaneTables, Columns)

@@ -47,7 +47,7 @@ def written_and_read(
     if ids:
         same(lambda loops: loops.pack_ids(ids, first_seq, time_ns))
     lengths = [end - at for at, end in pairwise([*offsets, len(buffer)])]
-    rows = same(lambda loops: loops.read_rows(buffer, seqs, offsets, lengths, len(buffer)))
+    rows = same(lambda loops: loops.read_rows(buffer, 0, seqs, offsets, lengths, len(buffer)))
     assert rows == [
         (seq, time_ns, one[0], one[2], one[3]) for seq, one in zip(seqs, batch, strict=True)
     ]
@@ -74,7 +74,7 @@ def _rows(
     left: int,
     loops: ColumnLoops,
 ) -> Any:
-    return loops.read_rows(data, seqs, starts, lengths, left)
+    return loops.read_rows(data, 3, seqs, starts, lengths, left)
 
 
 def _number(data: bytes, start: int, at: int = 8, size: int = 8) -> int:

@@ -475,13 +475,15 @@ static PyObject *row_of(const char *record, uint64_t seq, uint64_t length) {
                          begin + subject + headers, (Py_ssize_t)(length - parts));
 }
 
-/* read_rows(buffer, seqs, starts, lengths, bytes_max) */
+/* read_rows(buffer, begin, seqs, offsets, lengths, bytes_max) */
 static PyObject *read_rows(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *given, *of[3];
     Text buffer;
+    unsigned long long begin;
     long long left;
-    if (!PyArg_ParseTuple(args, "SOOOL", &given, &of[0], &of[1], &of[2], &left)) return NULL;
+    if (!PyArg_ParseTuple(args, "SKOOOL", &given, &begin, &of[0], &of[1], &of[2], &left))
+        return NULL;
     if (text_of(given, &buffer) < 0) return NULL;
     Py_ssize_t count = PY_SSIZE_T_MAX;
     for (int one = 0; one < 3; one++) {
@@ -498,8 +500,9 @@ static PyObject *read_rows(PyObject *module, PyObject *args) {
         for (int one = 0; one < 3 && whole > 0; one++)
             whole = number_at(of[one], at, &numbers[one]);
         if (whole < 0) goto failed;
-        uint64_t seq = numbers[0], start = numbers[1], length = numbers[2];
-        if (!whole || start > size || length < RECORD_OVERHEAD || length > size - start) break;
+        if (!whole || numbers[1] < begin) break;
+        uint64_t seq = numbers[0], start = numbers[1] - begin, length = numbers[2];
+        if (start > size || length < RECORD_OVERHEAD || length > size - start) break;
         if (left < 0 || length > (uint64_t)left) break;
         left -= (long long)length;
         PyObject *row = row_of(buffer.start + start, seq, length);
@@ -690,6 +693,144 @@ failed:
     return NULL;
 }
 
+/* -- deliveries --------------------------------------------------------------------------------- */
+
+static char *put_signed(char *to, int64_t value) {
+    if (value >= 0) return put_decimal(to, (uint64_t)value);
+    *to++ = '-';
+    return put_decimal(to, -(uint64_t)value);
+}
+
+static Py_ssize_t signed_decimals(int64_t value) {
+    return value >= 0 ? decimals((uint64_t)value) : 1 + decimals(-(uint64_t)value);
+}
+
+/* One delivery: numbers are those of its reply. NULL with an error set. */
+static PyObject *tail_of(Text front, uint64_t seq, const int64_t numbers[3], Text payload) {
+    Py_ssize_t length = front.size + decimals(seq) + 3 + 1 + decimals((uint64_t)payload.size) +
+                        2 * line_end.size + payload.size;
+    for (int one = 0; one < 3; one++) length += signed_decimals(numbers[one]);
+    PyObject *made = PyBytes_FromStringAndSize(NULL, length);
+    if (made == NULL) return NULL;
+    char *to = put_decimal(put(PyBytes_AsString(made), front), seq);
+    for (int one = 0; one < 3; one++) {
+        *to++ = '.';
+        to = put_signed(to, numbers[one]);
+    }
+    *to++ = ' ';
+    to = put(put_decimal(to, (uint64_t)payload.size), line_end);
+    put(put(to, payload), line_end);
+    return made;
+}
+
+/* delivery_tails(front, rows, first, pending) */
+static PyObject *delivery_tails(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *given, *rows;
+    long long first, pending;
+    Text front;
+    if (!PyArg_ParseTuple(args, "SO!LL", &given, &PyList_Type, &rows, &first, &pending) ||
+        text_of(given, &front) < 0)
+        return NULL;
+    Py_ssize_t count = PyList_Size(rows);
+    if (front.size > SUBJECT_BYTES_MAX || first > INT64_MAX - count || pending < INT64_MIN + count) {
+        PyErr_SetString(PyExc_ValueError, "a delivery is too long");
+        return NULL;
+    }
+    PyObject *made = PyList_New(count);
+    if (made == NULL) return NULL;
+    for (Py_ssize_t at = 0; at < count; at++) {
+        Text payload;
+        PyObject *row = PyList_GetItem(rows, at); /* None any more, if they changed meanwhile */
+        if (row == NULL) goto failed;
+        if (!PyTuple_Check(row)) {
+            PyErr_SetString(PyExc_TypeError, "a message is a tuple");
+            goto failed;
+        }
+        PyObject *seq = PyTuple_GetItem(row, 0), *time = PyTuple_GetItem(row, 1);
+        if (seq == NULL || time == NULL || text_of(PyTuple_GetItem(row, 4), &payload) < 0)
+            goto failed;
+        uint64_t number = PyLong_AsUnsignedLongLong(seq);
+        int64_t numbers[3] = {first + at, PyLong_AsLongLong(time), pending - at};
+        if (PyErr_Occurred()) goto failed;
+        if (payload.size > BYTES_MAX) {
+            PyErr_SetString(PyExc_ValueError, "a delivery is too long");
+            goto failed;
+        }
+        PyObject *tail = tail_of(front, number, numbers, payload);
+        if (tail == NULL || PyList_SetItem(made, at, tail) < 0) goto failed;
+    }
+    return made;
+failed:
+    Py_DECREF(made);
+    return NULL;
+}
+
+/* -- acknowledgements of consumers -------------------------------------------------------------- */
+
+#define SEQ_TOKEN 5
+
+/* Whether a payload is one of the words of a plain acknowledgement. */
+static int is_plain(Text word) {
+    return word.size == 0 || (word.size == 4 && memcmp(word.start, "+ACK", 4) == 0) ||
+           (word.size == 3 && memcmp(word.start, "+OK", 3) == 0);
+}
+
+/* The sequence that a subject names; 0 if there is none. */
+static uint64_t acked_seq(Text subject) {
+    const char *at = subject.start, *end = at + subject.size;
+    for (int token = 0; token < SEQ_TOKEN; token++) {
+        at = memchr(at, '.', (size_t)(end - at));
+        if (at == NULL) return 0;
+        at++;
+    }
+    uint64_t seq = 0;
+    for (; at < end && *at != '.'; at++) {
+        uint64_t digit = (uint64_t)(unsigned char)*at - '0';
+        if (digit > 9 || seq > (UINT64_MAX - digit) / 10) return 0;
+        seq = 10 * seq + digit;
+    }
+    return seq;
+}
+
+static int append_new(PyObject *list, PyObject *item) {
+    if (item == NULL) return -1;
+    int put = PyList_Append(list, item);
+    Py_DECREF(item);
+    return put;
+}
+
+/* plain_acks(acks) -> (sequences, replies, places of all others) */
+static PyObject *plain_acks(PyObject *module, PyObject *acks) {
+    (void)module;
+    if (!PyList_Check(acks)) {
+        PyErr_SetString(PyExc_TypeError, "acknowledgements are a list");
+        return NULL;
+    }
+    PyObject *seqs = PyList_New(0), *replies = PyList_New(0), *others = PyList_New(0);
+    PyObject *made = NULL;
+    if (seqs == NULL || replies == NULL || others == NULL) goto done;
+    for (Py_ssize_t at = 0; at < PyList_Size(acks); at++) {
+        Text parts[4];
+        if (publish_of(acks, at, parts) < 0) goto done;
+        if (!is_plain(parts[3])) {
+            if (append_new(others, PyLong_FromSsize_t(at)) < 0) goto done;
+            continue;
+        }
+        uint64_t seq = acked_seq(parts[0]);
+        if (!seq) continue;
+        PyObject *reply = PyTuple_GetItem(PyList_GetItem(acks, at), 1);
+        if (reply == NULL || PyList_Append(replies, reply) < 0) goto done;
+        if (append_new(seqs, PyLong_FromUnsignedLongLong(seq)) < 0) goto done;
+    }
+    made = PyTuple_Pack(3, seqs, replies, others);
+done:
+    Py_XDECREF(seqs);
+    Py_XDECREF(replies);
+    Py_XDECREF(others);
+    return made;
+}
+
 /* -- the module --------------------------------------------------------------------------------- */
 
 static PyMethodDef functions[] = {
@@ -698,6 +839,8 @@ static PyMethodDef functions[] = {
     {"read_columns", read_columns, METH_VARARGS, "The columns of records."},
     {"read_ids", read_ids, METH_VARARGS, "The ids of records."},
     {"read_rows", read_rows, METH_VARARGS, "The messages of records."},
+    {"delivery_tails", delivery_tails, METH_VARARGS, "Deliveries from their replies on."},
+    {"plain_acks", plain_acks, METH_O, "What is acknowledged, and by whom."},
     {"pack_ids", pack_ids, METH_VARARGS, "Ids as a snapshot has them."},
     {"ack_lines", ack_lines, METH_VARARGS, "Acknowledgements as a client reads them."},
     {"ack_each", ack_each, METH_VARARGS, "Acknowledgements as a client each reads them."},

@@ -12,8 +12,9 @@ def read_columns(
 def read_ids(buffer: bytes, start: int, end: int, /) -> list[bytes]: ...
 def read_rows(
     buffer: bytes,
+    begin: int,
     seqs: Sequence[int],
-    starts: Sequence[int],
+    offsets: Sequence[int],
     lengths: Sequence[int],
     bytes_max: int,
     /,
@@ -35,3 +36,7 @@ def ack_each(
     form: tuple[bytes, bytes],
     /,
 ) -> list[bytes]: ...
+def delivery_tails(
+    front: bytes, rows: list[tuple[int, int, bytes, bytes, bytes]], first: int, pending: int, /
+) -> list[bytes]: ...
+def plain_acks(acks: list[Any], /) -> tuple[list[int], list[bytes], list[int]]: ...

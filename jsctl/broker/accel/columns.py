@@ -14,7 +14,7 @@ do not lie one behind the other to the end, and neither reads beyond it.
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate, chain, count
 from typing import NamedTuple
 from zlib import crc32
 
@@ -32,6 +32,13 @@ FAST_INGEST = b".$FI"
 """What replies of the fast ingest protocol end with: it is asked for there, not in a header."""
 ONLY_ID = b"NATS/1.0\r\nNats-Msg-Id:"
 """What header blocks begin with that hold an id and nothing else."""
+
+PLAIN_ACKS = frozenset({b"", b"+ACK", b"+OK"})
+"""Payloads of acknowledgements that say nothing else."""
+SEQ_TOKEN = 5
+"""Which token of an acknowledgement's subject is the stream's sequence."""
+_SEQ_MAX = (1 << 64) - 1
+_DIGITS_MAX = 20
 
 _FRAME = struct.Struct("<IHHIQQI")
 _HEAD = struct.Struct("<IQqHI")
@@ -195,17 +202,20 @@ def read_ids(buffer: bytes, start: int, end: int) -> list[bytes]:
 
 def read_rows(
     buffer: bytes,
+    begin: int,
     seqs: Sequence[int],
-    starts: Sequence[int],
+    offsets: Sequence[int],
     lengths: Sequence[int],
     bytes_max: int,
 ) -> list[Row]:
-    """The messages of records, wherever they lie. Ends before the first that does not check, or
-    that would pass `bytes_max` with all before it, and where the shortest sequence does."""
+    """The messages of records, wherever they lie in a file of which the buffer begins at `begin`.
+    Ends before the first that does not check, or that would pass `bytes_max` with all before it,
+    and where the shortest sequence does."""
     found: list[Row] = []
     append, unpack, size = found.append, _RECORD.unpack_from, len(buffer)
-    for seq, start, length in zip(seqs, starts, lengths, strict=False):
+    for seq, offset, length in zip(seqs, offsets, lengths, strict=False):
         bytes_max -= length
+        start = offset - begin
         end = start + length
         if bytes_max < 0 or length < RECORD_OVERHEAD or start < 0 or end > size:
             break
@@ -274,3 +284,38 @@ def ack_each(
         b"%b%b%b%d\r\n%b%d%b\r\n" % (verb, reply, infix, around + len(str(seq)), head, seq, tail)
         for seq, (reply, infix) in enumerate(zip(replies, infixes, strict=True), first_seq)
     ]
+
+
+# Deliveries
+
+
+def delivery_tails(front: bytes, rows: Sequence[Row], first: int, pending: int) -> list[bytes]:
+    """What a client reads of messages without headers behind subject and subscription: replies that
+    begin with `front`, and tell sequence, number (from `first` on), time and how many are left
+    behind each (`pending` behind the first), then size and payload."""
+    return [
+        b"%b%d.%d.%d.%d %d\r\n%b\r\n" % (front, seq, number, time_ns, left, len(payload), payload)
+        for (seq, time_ns, _, _, payload), number, left in zip(
+            rows, count(first), count(pending, -1), strict=False
+        )
+    ]
+
+
+def plain_acks(acks: Sequence[Publish]) -> tuple[list[int], list[bytes], list[int]]:
+    """What consumers hear: the sequences that are acknowledged plainly, who is to be answered about
+    each (empty: nobody), and the places of all that say something else. A subject without a
+    sequence says nothing."""
+    seqs: list[int] = []
+    replies: list[bytes] = []
+    others: list[int] = []
+    for at, ack in enumerate(acks):
+        if ack[3] not in PLAIN_ACKS:
+            others.append(at)
+            continue
+        tokens = ack[0].split(b".", SEQ_TOKEN + 1)
+        token = tokens[SEQ_TOKEN] if len(tokens) > SEQ_TOKEN else b""
+        seq = int(token) if token.isdigit() and len(token.lstrip(b"0")) <= _DIGITS_MAX else 0
+        if 0 < seq <= _SEQ_MAX:
+            seqs.append(seq)
+            replies.append(ack[1])
+    return seqs, replies, others

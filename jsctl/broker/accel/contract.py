@@ -178,12 +178,24 @@ class ColumnLoops(Protocol):
     def read_rows(
         self,
         buffer: bytes,
+        begin: int,
         seqs: Sequence[int],
-        starts: Sequence[int],
+        offsets: Sequence[int],
         lengths: Sequence[int],
         bytes_max: int,
         /,
     ) -> list[tuple[int, int, bytes, bytes, bytes]]: ...
+
+    def delivery_tails(
+        self,
+        front: bytes,
+        rows: list[tuple[int, int, bytes, bytes, bytes]],
+        first: int,
+        pending: int,
+        /,
+    ) -> list[bytes]: ...
+
+    def plain_acks(self, acks: list[Any], /) -> tuple[list[int], list[bytes], list[int]]: ...
 
     def pack_ids(self, ids: list[bytes], first_seq: int, time_ns: int, /) -> bytes: ...
 

@@ -43,24 +43,16 @@ class Together(Protocol):
 class Deliveries(Together):
     """Messages without headers, delivered for the first time, in turn to one or more inboxes."""
 
-    __slots__ = ("_form", "first", "inboxes", "lengths", "pending", "rows", "tails")
+    __slots__ = ("inboxes", "lengths", "rows", "tails")
 
     def __init__(
-        self, form: bytes, rows: Sequence[Row], inboxes: Sequence[bytes], first: int, pending: int
+        self, front: bytes, rows: Sequence[Row], inboxes: Sequence[bytes], first: int, pending: int
     ) -> None:
-        """`form` makes a reply of sequence, consumer's number, time and pending; `first` is the
+        """A reply is `front`, sequence, consumer's number, time and pending; `first` is the
         number of the first message, `pending` what is left behind it."""
-        self._form = form
         self.rows, self.inboxes = rows, inboxes
-        self.first, self.pending = first, pending
         self.lengths = [len(row[4]) for row in rows]
-        line = form + b" %d\r\n%b\r\n"
-        self.tails = [
-            line % (seq, number, time_ns, left, size, payload)
-            for (seq, time_ns, _, _, payload), number, left, size in zip(
-                rows, self._numbers(), self._left(), self.lengths, strict=True
-            )
-        ]
+        self.tails = column_loops().delivery_tails(front, [*rows], first, pending)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -68,12 +60,6 @@ class Deliveries(Together):
     @property
     def payload_bytes(self) -> int:
         return sum(self.lengths)
-
-    def _numbers(self) -> range:
-        return range(self.first, self.first + len(self.rows))
-
-    def _left(self) -> range:
-        return range(self.pending, self.pending - len(self.rows), -1)
 
     def size(self, place: int, step: int) -> int:
         """Bytes of subjects, replies and payloads of every `step`-th message from `place` on."""
@@ -87,14 +73,9 @@ class Deliveries(Together):
         return sum(map(len, self.tails[place::step])) - around + subjects
 
     def items(self) -> list[Item]:
-        form, inboxes = self._form, self.inboxes
-        count = len(inboxes)
-        return [
-            (inboxes[at % count], form % (seq, number, time_ns, left), b"", payload, subject)
-            for at, ((seq, time_ns, subject, _, payload), number, left) in enumerate(
-                zip(self.rows, self._numbers(), self._left(), strict=True)
-            )
-        ]
+        replies = [tail.partition(b" ")[0] for tail in self.tails]
+        several = zip(cycle(self.inboxes), replies, self.rows, strict=False)
+        return [(inbox, reply, b"", row[4], row[2]) for inbox, reply, row in several]
 
     def frames(self, verb: bytes, infix: bytes) -> bytes:
         subjects = [row[2] for row in self.rows]

@@ -261,9 +261,8 @@ class FileRecords:
         stop = bisect_right(seqs, table.seqs[here - 1], at)
         some = seqs[at:stop]
         offsets, lengths = table.spans(some, first)
-        starts = [offset - begin for offset in offsets]
         # Of which the segment knows nothing is met again by whoever reads it alone.
-        rows = record.read_records(data, some, starts, lengths, bytes_max)
+        rows = record.read_records(data, begin, some, offsets, lengths, bytes_max)
         return rows, sum(lengths[: len(rows)])
 
     def read_raw(self, seqs: Sequence[int]) -> tuple[list[bytes], int]:

@@ -198,14 +198,20 @@ def read_record(buffer: bytes, start: int, length: int, seq: int) -> Record | No
 
 
 def read_records(
-    buffer: bytes, seqs: Sequence[int], starts: Sequence[int], lengths: Sequence[int], left: int
+    buffer: bytes,
+    begin: int,
+    seqs: Sequence[int],
+    offsets: Sequence[int],
+    lengths: Sequence[int],
+    left: int,
 ) -> list[Row]:
-    """As `read_record` for many, wherever each begins, and however long it should be.
+    """As `read_record` for many, each by its offset in a file of which the buffer begins at
+    `begin`, and by the length that it should have.
 
     Ends before the first that does not check, or with which there are more than `left` bytes.
     """
     loops = column_loops() if sum(lengths) < PASSED_ONCE_BYTES * len(lengths) else columns
-    return loops.read_rows(buffer, seqs, starts, lengths, left)
+    return loops.read_rows(buffer, begin, seqs, offsets, lengths, left)
 
 
 def raw_seq(raw: bytes) -> int:

@@ -122,13 +122,13 @@ def test_rows_are_read_alike_wherever_they_lie(batch: list[Publish], data: st.Da
     ends = [*found.offsets[1:], len(buffer)]
     picked = data.draw(st.lists(st.integers(0, len(batch) - 1), max_size=6))
     seqs = [found.seqs[at] for at in picked]
-    starts = [found.offsets[at] for at in picked]
+    starts = [found.offsets[at] + 7 for at in picked]
     lengths = [ends[at] - found.offsets[at] for at in picked]
     left = data.draw(st.one_of(st.just(sum(lengths)), st.integers(-1, sum(lengths) + 1)))
     whole = [(at + 1, 5, batch[at][0], batch[at][2], batch[at][3]) for at in picked]
 
     def read(buffer: bytes, left: int) -> Any:
-        return same(lambda loops: loops.read_rows(buffer, seqs, starts, lengths, left))
+        return same(lambda loops: loops.read_rows(buffer, 7, seqs, starts, lengths, left))
 
     assert read(buffer, sum(lengths)) == whole
     some = read(buffer, left)
@@ -139,13 +139,59 @@ def test_rows_are_read_alike_wherever_they_lie(batch: list[Publish], data: st.Da
     bad = bytearray(buffer)
     at = data.draw(st.integers(begin, len(buffer) - 1))
     bad[at] ^= data.draw(st.integers(1, 255))
-    hit = [start <= at < start + size for start, size in zip(starts, lengths, strict=True)]
+    hit = [start <= at + 7 < start + size for start, size in zip(starts, lengths, strict=True)]
     assert read(bytes(bad), sum(lengths)) == whole[: hit.index(True) if True in hit else None]
     for column in (seqs, starts, lengths):
         if column:
             column[-1] += data.draw(st.sampled_from([1, 40, 1 << 31, (1 << 63) - 1]))
             assert len(read(buffer, 1 << 62)) < len(picked)
             break
+
+
+@given(st.lists(st.tuples(seqs, times, st.binary(max_size=120))), st.integers(0, 1 << 40))
+@settings(max_examples=examples(200), deadline=None)
+def test_deliveries_are_worded_alike(rows: list[tuple[int, int, bytes]], first: int) -> None:
+    made = [(seq, time_ns, b"s", b"", payload) for seq, time_ns, payload in rows]
+    front, pending = b"$JS.ACK.S%d.C.1.", len(rows) - 3  # It may end below zero.
+    tails = same(lambda loops: loops.delivery_tails(front, made, first, pending))
+    assert tails == [
+        b"$JS.ACK.S%%d.C.1.%d.%d.%d.%d %d\r\n"
+        % (seq, first + at, time_ns, pending - at, len(payload))
+        + payload
+        + b"\r\n"
+        for at, (seq, time_ns, payload) in enumerate(rows)
+    ]
+
+
+tokens = st.sampled_from(
+    [b"1", b"42", b"007", b"0", b"", b"-1", b"+1", b"1_0", b" 1", b"1 ", b"x", b"%d" % (1 << 64),
+     b"%d" % ((1 << 64) - 1), b"%d" % (10**20 - 1), b"9" * 40, b"0" * 40 + b"5", b"\xd9\xa1"]
+)  # fmt: skip
+heads_of_acks = st.sampled_from([b"$JS.ACK.S.C.1.", b"$JS.ACK.S.C.1", b"a.b", b"", b"....."])
+words = st.sampled_from([b"", b"+ACK", b"+OK", b"+NXT", b"-NAK", b"+ack", b"+OK "])
+acks = st.lists(
+    st.tuples(
+        st.builds(lambda head, seq, tail: head + seq + tail, heads_of_acks, tokens,
+                  st.sampled_from([b"", b".1", b".1.2.3.x"])),
+        replies, st.just(b""), words, st.none(),
+    )
+)  # fmt: skip
+
+
+@given(acks)
+@settings(max_examples=examples(300), deadline=None)
+def test_acknowledgements_of_consumers_are_read_alike(some: list[Publish]) -> None:
+    done, answered, others = same(lambda loops: loops.plain_acks(some))
+    assert [at for at, ack in enumerate(some) if ack[3] not in (b"", b"+ACK", b"+OK")] == others
+    assert len(done) == len(answered) <= len(some) - len(others)
+    assert all(0 < seq < 1 << 64 for seq in done)
+
+
+def test_acknowledged_sequences_are_plain_numbers() -> None:
+    given = [b"7", b"007", b"%d" % ((1 << 64) - 1), b"%d" % (1 << 64), b"0", b"+7", b"7_0", b""]
+    some: list[Publish] = [(b"$JS.ACK.S.C.1.%b.1.1.1" % one, b"r", b"", b"", None) for one in given]
+    found = same(lambda loops: loops.plain_acks(some))
+    assert found == [[7, 7, (1 << 64) - 1], [b"r"] * 3, []]
 
 
 def packed(ids: list[bytes]) -> Any:
@@ -185,9 +231,18 @@ def test_large_messages_are_encoded_alike() -> None:
         ("encode_publishes", ("", [], 1, 1)),
         ("read_columns", (bytearray(40), 0, 40)),
         ("read_ids", (None, 0, 0)),
-        ("read_rows", (bytearray(40), [1], [0], [40], 40)),
-        ("read_rows", (bytes(40), [1], [0], None, 40)),
-        ("read_rows", (bytes(40), [1.5], [0], [40], 40)),
+        ("read_rows", (bytearray(40), 0, [1], [0], [40], 40)),
+        ("read_rows", (bytes(40), 0, [1], [0], None, 40)),
+        ("read_rows", (bytes(40), 0, [1.5], [0], [40], 40)),
+        ("delivery_tails", (b"f", ((1, 2, b"s", b"", b"p"),), 1, 1)),
+        ("delivery_tails", (b"f", [[1, 2, b"s", b"", b"p"]], 1, 1)),
+        ("delivery_tails", (b"f", [(1, 2, b"s", b"")], 1, 1)),
+        ("delivery_tails", (b"f", [(1.5, 2, b"s", b"", b"p")], 1, 1)),
+        ("delivery_tails", (b"f", [(1, 2, b"s", b"", "p")], 1, 1)),
+        ("plain_acks", ((),)),
+        ("plain_acks", ([None],)),
+        ("plain_acks", ([(b"s", b"", b"")],)),
+        ("plain_acks", ([(b"s", b"", b"", "")],)),
         ("pack_ids", ([b"a", None], 1, 1)),
         ("pack_ids", ((b"a",), 1, 1)),
         ("ack_lines", ([None], 1, b"", b"", (b"", b""))),

@@ -4,19 +4,19 @@ The ack subject tells delivery count and sequences; the payload is one of a few 
 acks, nearly all of them, take the short way and end as a list of stream sequences.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from jsctl.api.jsontext import parse_object
 from jsctl.api.times import parse_duration
+from jsctl.broker.accel.choice import column_loops
+from jsctl.broker.accel.columns import SEQ_TOKEN
 
 Captured = tuple[bytes, bytes, bytes, bytes, object]
 """(subject, reply, headers, payload, where it came from)."""
 
 NAK_DELAY_NS_MAX = 10 * 365 * 86400 * 1_000_000_000
 """A message that is put off longer will not come again anyway."""
-_PLAIN = frozenset({b"", b"+ACK", b"+OK"})
-_SEQ_TOKEN = 5
 
 
 def ack_prefix(stream: str, consumer: str) -> bytes:
@@ -64,35 +64,24 @@ def parse(ack: Captured) -> Ack | None:
     """One ack; None when its subject is not one of ours."""
     tokens = ack[0].split(b".")
     try:
-        deliveries, seq, cseq = int(tokens[4]), int(tokens[_SEQ_TOKEN]), int(tokens[6])
+        deliveries, seq, cseq = int(tokens[4]), int(tokens[SEQ_TOKEN]), int(tokens[6])
     except (ValueError, IndexError):
         return None
     return Ack(seq, cseq, deliveries, ack[3], ack[1])
 
 
-def fold(acks: Iterable[Captured], is_open: Callable[[int], bool], known_up_to: int) -> Folded:
+def fold(acks: Sequence[Captured], is_open: Callable[[int], bool], known_up_to: int) -> Folded:
     """Split a batch into plain acks, of those that `is_open` of, and others.
 
     A repeated ack is answered as well; one for a message that is not known is not.
     """
-    done: list[int] = []
+    seqs, replies, odd = column_loops().plain_acks([*acks])
     answers: list[bytes] = []
-    others: list[Ack] = []
-    plain, token, add = _PLAIN, _SEQ_TOKEN, done.append
-    for ack in acks:
-        if ack[3] not in plain:
-            other = parse(ack)
-            if other is not None:
-                others.append(other)
-            continue
-        try:
-            seq = int(ack[0].split(b".", 6)[token])
-        except (ValueError, IndexError):
-            continue
-        add(seq)
-        if ack[1] and 0 < seq <= known_up_to:
-            answers.append(ack[1])
-    return Folded(list(dict.fromkeys(filter(is_open, done))), answers, others)
+    if any(replies):
+        known = zip(replies, seqs, strict=True)
+        answers = [reply for reply, seq in known if reply and seq <= known_up_to]
+    others = [found for found in map(parse, [acks[at] for at in odd]) if found is not None]
+    return Folded(list(dict.fromkeys(filter(is_open, seqs))), answers, others)
 
 
 def nak_delay(word: bytes) -> int | None:

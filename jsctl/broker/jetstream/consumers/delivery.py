@@ -54,6 +54,7 @@ class ConsumerDelivery:
     __slots__ = (
         "_ahead",
         "_formats",
+        "_front",
         "_pending",
         "_prefix",
         "_removed",
@@ -87,7 +88,10 @@ class ConsumerDelivery:
         """Pending messages that the stream lost, from between others."""
         self.purging = False
         """What is lost next was purged: `purges` says what becomes of it."""
-        self._prefix = ack_prefix(consumer.stream, consumer.name).replace(b"%", b"%%")
+        prefix = ack_prefix(consumer.stream, consumer.name)
+        self._front = prefix + b"1."
+        """What replies of first deliveries begin with."""
+        self._prefix = prefix.replace(b"%", b"%%")
         self._formats: dict[int, bytes] = {}
         self._ahead = Ahead()
         self.deaf = False
@@ -389,7 +393,7 @@ class ConsumerDelivery:
         """As `items_new`, for rows without headers that go out at once."""
         first = self.progress.state.delivered_seq + 1
         left = max(self.num_pending, len(rows))
-        return Deliveries(self._format(1), rows, inboxes, first, left - 1)
+        return Deliveries(self._front, rows, inboxes, first, left - 1)
 
     def item(self, row: Row, inbox: bytes, ahead: int, again: bool) -> Item:
         """One delivery, `ahead` deliveries of this batch before it; call before taking."""
