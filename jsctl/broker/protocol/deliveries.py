@@ -8,6 +8,7 @@ subjects and ids before it, and everything of a turn becomes bytes with one join
 
 from collections.abc import Sequence
 from itertools import chain, cycle, repeat
+from operator import itemgetter
 from typing import Protocol
 
 from jsctl.broker.accel.choice import column_loops
@@ -16,6 +17,10 @@ Item = tuple[bytes, bytes, bytes, bytes, bytes]
 """(subject, reply, headers, payload, shown subject): one message."""
 Row = tuple[int, int, bytes, bytes, bytes]
 """(sequence, time in ns, subject, headers, payload): as stored."""
+
+
+_subject, _payload = itemgetter(2), itemgetter(4)
+"""Of rows."""
 
 
 class Together(Protocol):
@@ -51,7 +56,7 @@ class Deliveries(Together):
         """A reply is `front`, sequence, consumer's number, time and pending; `first` is the
         number of the first message, `pending` what is left behind it."""
         self.rows, self.inboxes = rows, inboxes
-        self.lengths = [len(row[4]) for row in rows]
+        self.lengths = list(map(len, map(_payload, rows)))
         self.tails = column_loops().delivery_tails(front, [*rows], first, pending)
 
     def __len__(self) -> int:
@@ -78,8 +83,7 @@ class Deliveries(Together):
         return [(inbox, reply, b"", row[4], row[2]) for inbox, reply, row in several]
 
     def frames(self, verb: bytes, infix: bytes) -> bytes:
-        subjects = [row[2] for row in self.rows]
-        parts = zip(repeat(verb), subjects, repeat(infix), self.tails, strict=False)
+        parts = zip(repeat(verb), map(_subject, self.rows), repeat(infix), self.tails, strict=False)
         return b"".join(chain.from_iterable(parts))
 
     def routed(self, front: bytes) -> bytes:

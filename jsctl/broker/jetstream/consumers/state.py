@@ -13,7 +13,7 @@ import struct
 import zlib
 from array import array
 from collections.abc import Collection, Iterable, Sequence
-from itertools import repeat, takewhile
+from itertools import compress, repeat, takewhile
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -194,8 +194,8 @@ class ConsumerState:
     def _take(self, seqs: Collection[int], acked: list[int] | None) -> None:
         pending, forget = self.pending, self.redelivered
         oldest = next(iter(pending), 0)
-        take = pending.pop
-        found = [seq for seq in seqs if take(seq, None) is not None]
+        # What is pending is a pair, which counts as true.
+        found = list(compress(seqs, map(pending.pop, seqs, repeat(None))))
         if forget:
             for seq in seqs:
                 forget.pop(seq, None)

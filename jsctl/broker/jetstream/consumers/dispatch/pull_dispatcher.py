@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
 from itertools import cycle, islice
+from operator import itemgetter
 
 from jsctl.api.words import PriorityPolicy
 from jsctl.broker.jetstream.consumers.consumer import Consumer
@@ -30,6 +31,8 @@ TOGETHER_MIN = 32
 """From so many messages on it is worth to keep them together."""
 _CROWDED_CHECK_NS = 1_000_000_000
 """How often a full queue is searched for requests that may go."""
+_headers = itemgetter(3)
+"""Of a row."""
 
 
 class _Verdict(Enum):
@@ -199,7 +202,7 @@ class PullDispatcher:
         out: list[OutgoingMessage],
     ) -> int:
         inboxes = [request.reply for request in takers]
-        if len(rows) < TOGETHER_MIN or any([row[3] for row in rows]):
+        if len(rows) < TOGETHER_MIN or any(map(_headers, rows)):
             items = delivery.items_new(rows, cycle(inboxes))
             if not self._have_room(takers, len(rows), partial(_size_of_some, items), now_ns):
                 return self._share(delivery, items, now_ns, out)
