@@ -6,6 +6,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from enum import IntEnum
+from itertools import chain
 
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.jetstream.requests import ApiRequest
@@ -407,10 +408,8 @@ class PeerFrame:
 
     def items(self) -> Iterator[Item]:
         """Everything in it, what is urgent first."""
-        if self.heartbeat is not None:
-            yield self.heartbeat
-        for items in self._lists():
-            yield from items
+        first = () if self.heartbeat is None else (self.heartbeat,)
+        return chain(first, *self._lists())
 
     @property
     def is_routine(self) -> bool:

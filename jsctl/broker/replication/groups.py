@@ -318,7 +318,7 @@ class Groups:
 
     def _is_foretold(self, group: RaftGroup, ready: Ready) -> bool:
         """Whether these entries may be applied later, as what follows from them is said by now."""
-        if group.foretell is None or not group.leading or group.name in self.put_off:
+        if group.foretell is None or group.name in self.put_off:
             return False
         if group.waiting or self.reads.waiting:
             return False

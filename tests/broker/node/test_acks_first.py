@@ -6,6 +6,7 @@ import pytest
 
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.turn import Query, TurnInputs, TurnOutputs
+from tests.support.cluster_play import ClusterPlay
 from tests.support.node_play import NodePlay, PlayClient
 
 ACK = b'{"stream":"S","seq":1}'
@@ -171,3 +172,29 @@ def test_what_time_removes_needs_no_turn_before_it_is_due() -> None:
     assert server.client.ask("$JS.API.STREAM.INFO.S")["state"]["messages"] == 1
     server.play.run(3)
     assert server.client.ask("$JS.API.STREAM.INFO.S")["state"]["messages"] == 0
+
+
+def test_a_follower_answers_before_it_applies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it hears with an entry is that the one before is committed: nobody waits for that."""
+    cluster = ClusterPlay()
+    config = {"name": "S", "subjects": ["s.>"], "num_replicas": 3}
+    (reply,) = cluster["n1"].request_all("$JS.API.STREAM.CREATE.S", 3, **config)
+    assert "error" not in reply
+    leader = cluster.leader(cluster.group_of("S"))
+    client = leader.connect("a")
+    follower = next(server for server in cluster if server is not leader)
+    settle, store = follower.node.settle, follower.engine.assets.streams["A", "S"].store
+    settled: list[tuple[int, int]] = []
+
+    def watched(now_ns: int) -> int | None:
+        before = store.last_seq
+        due_ns = settle(now_ns)
+        settled.append((before, store.last_seq))
+        return due_ns
+
+    monkeypatch.setattr(follower.node, "settle", watched)
+    for number in range(3):
+        client.publish(f"s.{number}", b"x", "inbox.ack")
+    cluster.run(1)
+    assert store.last_seq == 3
+    assert {(0, 1), (1, 2)} <= set(settled)

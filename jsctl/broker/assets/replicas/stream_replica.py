@@ -37,7 +37,7 @@ from jsctl.broker.jetstream.streams.entries import (
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.protocol.deliveries import OutgoingMessage
 from jsctl.broker.raft.core import Raft
-from jsctl.broker.raft.types import Entry
+from jsctl.broker.raft.types import Entry, EntryKind
 from jsctl.broker.replication.disk_jobs import SaveStoreAndState
 from jsctl.broker.replication.group import GroupKind, RaftGroup, SyncJob
 from jsctl.broker.store.seqset import SeqSet
@@ -149,8 +149,10 @@ class StreamReplica:
     def _foretell(self, entries: Sequence[Entry]) -> bool:
         """Say acknowledgements, which are certain, if nobody else hears of these messages."""
         leading = self.leading
-        if leading is None or self.readers or self._ready or self.context.crowds:
+        if self.readers or self._ready or self.context.crowds:
             return False
+        if leading is None:
+            return all([entry.kind is EntryKind.DATA for entry in entries])
         if self.stored.stream.config.republish is not None or leading.consumed.after_removal:
             return False
         in_flight = leading.admission.in_flight
