@@ -101,7 +101,7 @@ class LeadingStream:
             unapplied=self._unapplied,
         )
         self.acks: dict[int, Acks] = {}
-        """Log index -> acknowledgements that are published when it is applied."""
+        """Log index -> acknowledgements that are published when it is committed, or applied."""
         self.consumed = ConsumedMessages(stream, interests)
         self._retention = stream.config.retention
         self.subjects: tuple[str, ...] = ()

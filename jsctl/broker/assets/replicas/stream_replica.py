@@ -1,7 +1,8 @@
 """A stream on this server: a replica of its group's log.
 
 The leader's server subscribes to the stream's subjects; what is captured there is admitted once a
-turn, proposed, and acknowledged when its entry is applied: see `leading_stream`.
+turn, proposed, and acknowledged when its entry is committed or, where somebody waits for more than
+that, applied: see `leading_stream`.
 """
 
 from collections import deque
