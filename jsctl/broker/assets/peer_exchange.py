@@ -106,28 +106,32 @@ class PeerExchange:
         broker goes on to live.
         """
         peer, liveness = frame.sender, self._cluster.liveness
-        more = not frame.is_routine
+        routine = frame.is_routine
+        more = not routine
         if frame.heartbeat is not None:
             more = more or not liveness.is_routine(peer, frame.heartbeat)
             self._live(liveness.heard(peer, frame.heartbeat, now_ns))
-        self._hear_news(frame)
-        for founding in frame.foundings:
-            self._meta.heard(peer, founding)
-        for known in frame.announcements:
-            self._cluster.learn_leader(known)
+        if not routine:
+            self._hear_news(frame)
         if self._meta.takes_part and not self._meta.is_foreign(peer):
             self._step(frame)
+        if not routine:
+            self._hear_rest(frame, now_ns)
+        return more
+
+    def _hear_rest(self, frame: PeerFrame, now_ns: int) -> None:
+        """What is told behind what groups say."""
         for chunk in frame.chunks:
-            self._transfers.received(peer, chunk)
+            self._transfers.received(frame.sender, chunk)
         for ack in frame.acks:
-            self._transfers.acked(peer, ack, now_ns)
+            self._transfers.acked(frame.sender, ack, now_ns)
         self._upkeep.receive(frame)
         self._introductions.receive(frame)
         for proposal in frame.proposals:
             self._meta.submit(proposal.entries)
-        return more
 
     def _hear_news(self, frame: PeerFrame) -> None:
+        """What is told before that."""
         cluster = self._cluster
         for news in frame.news:
             cluster.servers[frame.sender] = news
@@ -140,6 +144,10 @@ class PeerExchange:
             cluster.hear_room(frame.sender, room)
         if any(one.life == cluster.options.life for one in frame.evictions):
             self._meta.told_to_go()
+        for founding in frame.foundings:
+            self._meta.heard(frame.sender, founding)
+        for known in frame.announcements:
+            cluster.learn_leader(known)
 
     def _step(self, frame: PeerFrame) -> None:
         for batch in frame.raft:

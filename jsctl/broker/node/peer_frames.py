@@ -84,17 +84,22 @@ class PeerFrames:
                 self.engine.context.log(LogLevel.WARNING, f"Dropped a frame of a peer: {error}")
                 more = True
                 continue
-            lost = self._counted(frame)
+            lost = bool(frame.counts) and self._counted(frame)
             more = more or news or lost
-            self._requests(frame)
-            for request in frame.gathers:
-                self.api.gathering.asked(frame.sender, request)
-            for gathered in frame.gathered:
-                self.api.gathering.told(gathered)
-                self.api.farewells.told(frame.sender, gathered)
-            if frame.uses:
-                self.usage.elsewhere[frame.sender] = list(frame.uses)
+            if not frame.is_routine:
+                self._hear(frame)
         return more
+
+    def _hear(self, frame: PeerFrame) -> None:
+        """What is not for the engine."""
+        self._requests(frame)
+        for request in frame.gathers:
+            self.api.gathering.asked(frame.sender, request)
+        for gathered in frame.gathered:
+            self.api.gathering.told(gathered)
+            self.api.farewells.told(frame.sender, gathered)
+        if frame.uses:
+            self.usage.elsewhere[frame.sender] = list(frame.uses)
 
     def _counted(self, frame: PeerFrame) -> bool:
         """A peer says how many of its words should have come, and how many of ours did not; whether

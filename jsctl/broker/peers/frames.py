@@ -11,7 +11,7 @@ chunks of state are to be cut to `CHUNK_BYTES_MAX` by whoever makes them.
 
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from jsctl.broker.checksums import Checksums
 from jsctl.broker.errors import ProtocolError
@@ -72,11 +72,17 @@ def encode_frames(
 
     Empty when there is nothing to say. `checksums` is shared by frames that are made together.
     """
-    sender = frame.sender.encode()
+    return encode_items(frame.sender.encode(), frame.items(), checksums, bytes_max)
+
+
+def encode_items(
+    sender: bytes, items: Iterable[Item], checksums: Checksums, bytes_max: int = FRAME_BYTES_MAX
+) -> list[list[Piece]]:
+    """The same of items, what is urgent first."""
     done: list[list[Piece]] = []
     parts: list[Piece] = []
     size = 0
-    for item in frame.items():
+    for item in items:
         kind, write, _, _ = _KINDS[type(item)]
         out = FrameWriter()
         write(out, item)

@@ -9,7 +9,7 @@ from dataclasses import field
 
 from jsctl.broker.checksums import Checksums
 from jsctl.broker.peers.api_counts import ApiCounts
-from jsctl.broker.peers.frames import encode_frames
+from jsctl.broker.peers.frames import encode_frames, encode_items
 from jsctl.broker.peers.items import PeerFrame, RaftBatch
 from jsctl.broker.pieces import Piece
 from jsctl.broker.raft import codec
@@ -31,7 +31,8 @@ class PeerOutbox:
 
     me: PeerId
     counts: ApiCounts = field(default_factory=ApiCounts)
-    _parcels: dict[PeerId, PeerFrame] = field(default_factory=dict)
+    _parcels: dict[PeerId, PeerFrame | None] = field(default_factory=dict)
+    """None for a peer for which there is nothing but messages of groups."""
     _raft: dict[PeerId, dict[bytes, list[Message]]] = field(default_factory=dict)
 
     def parcel(self, peer: PeerId) -> PeerFrame:
@@ -43,7 +44,7 @@ class PeerOutbox:
 
     def raft(self, peer: PeerId, key: bytes, messages: Sequence[Message]) -> None:
         """Queue messages of one group for a peer."""
-        self.parcel(peer)
+        self._parcels.setdefault(peer, None)
         self._raft.setdefault(peer, {}).setdefault(key, []).extend(messages)
 
     def take(self) -> list[tuple[PeerId, list[list[Piece]]]]:
@@ -52,11 +53,17 @@ class PeerOutbox:
             return []
         parcels, self._parcels = self._parcels, {}
         raft, self._raft = self._raft, {}
-        out = []
+        sender, out = self.me.encode(), []
         checksums = Checksums()
         for peer, frame in parcels.items():
+            batches = [
+                RaftBatch(key, codec.encode_messages(messages))
+                for key, messages in raft.get(peer, {}).items()
+            ]
+            if frame is None:
+                out.append((peer, encode_items(sender, batches, checksums)))
+                continue
             self.counts.leaving(peer, frame)
-            for key, messages in raft.get(peer, {}).items():
-                frame.raft.append(RaftBatch(key, codec.encode_messages(messages)))
+            frame.raft += batches
             out.append((peer, encode_frames(frame, checksums)))
         return out
