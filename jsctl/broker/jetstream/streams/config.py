@@ -33,6 +33,8 @@ REPLICAS_MAX = 5
 DUPLICATE_WINDOW_NS = 2 * MINUTE_NS
 _SHORTEST_NS = SECOND_NS // 10
 _API_SPACES = (b"$JS.>", b"$JSC.>", b"$NRG.>")
+_MAY_MEET_SPACES = (b"$", b"*", b">")
+"""What begins with something else overlaps with none of them, nor with `$SYS.>`."""
 LEVEL_KEY = "_nats.req.level"
 TANGLED = "subjects have too many wildcards to be compared"
 _RESERVED_KEYS = (LEVEL_KEY, "_nats.ver", "_nats.level")
@@ -66,11 +68,13 @@ def checked(
     config = _with_window(config, pedantic, limits or ConfigLimits())
     if config.deny_purge and config.allow_rollup_hdrs:
         raise invalid("roll-ups require the purge permission")
-    _check_features(config, _COUNTER_RULES)
+    if config.allow_msg_counter:
+        _check_features(config, _COUNTER_RULES)
     _check_discards(config)
     config = _with_markers(config, pedantic)
     config = _with_schedules(config, pedantic)
-    _check_features(config, _PERSIST_RULES)
+    if config.persist_mode is PersistMode.ASYNC:
+        _check_features(config, _PERSIST_RULES)
     config = checked_upstreams(config, lookup, pedantic)
     config = _with_subjects(config)
     config = _with_mapping(config, pedantic)
@@ -115,8 +119,8 @@ def _with_defaults(config: StreamConfig, pedantic: bool) -> StreamConfig:
         raise api_error("JSReplicasCountCannotBeNegative")
     if config.first_seq > SKIPPED_TO_MAX:
         raise invalid(f"first sequence is too large, maximum allowed is {SKIPPED_TO_MAX}")
-    for name in _COUNTS:
-        if getattr(config, name) < -1 and pedantic:
+    for name in _COUNTS if pedantic else ():
+        if getattr(config, name) < -1:
             raise api_error("JSPedanticErrF", err=f"{name} must be set to -1")
     return replace(
         config,
@@ -199,33 +203,33 @@ def _with_markers(config: StreamConfig, pedantic: bool) -> StreamConfig:
 _Rule = tuple[Callable[[StreamConfig], object], str]
 _COUNTER_RULES: tuple[_Rule, ...] = (
     (
-        lambda c: c.allow_msg_counter and c.discard is Discard.NEW,
+        lambda c: c.discard is Discard.NEW,
         "counter stream cannot use discard new",
     ),
     (
-        lambda c: c.allow_msg_counter and c.allow_msg_ttl,
+        lambda c: c.allow_msg_ttl,
         "counter stream cannot use message TTLs",
     ),
     (
-        lambda c: c.allow_msg_counter and c.allow_msg_schedules,
+        lambda c: c.allow_msg_schedules,
         "counter stream cannot use message schedules",
     ),
     (
-        lambda c: c.allow_msg_counter and c.retention is not Retention.LIMITS,
+        lambda c: c.retention is not Retention.LIMITS,
         "counter stream can only use limits retention",
     ),
 )
 _PERSIST_RULES: tuple[_Rule, ...] = (
     (
-        lambda c: c.persist_mode is PersistMode.ASYNC and c.storage is not Storage.FILE,
+        lambda c: c.storage is not Storage.FILE,
         "async persist mode is only supported on file storage",
     ),
     (
-        lambda c: c.persist_mode is PersistMode.ASYNC and c.num_replicas > 1,
+        lambda c: c.num_replicas > 1,
         "async persist mode is not supported on replicated streams",
     ),
     (
-        lambda c: c.persist_mode is PersistMode.ASYNC and c.allow_atomic,
+        lambda c: c.allow_atomic,
         "async persist mode is not supported with atomic batch publish",
     ),
 )
@@ -291,7 +295,7 @@ def _check_capture(config: StreamConfig, subject: bytes) -> None:
             raise invalid("capturing all subjects requires no-ack to be true")
         if config.num_replicas != 1:
             raise invalid("capturing all subjects requires replicas of 1")
-    if config.no_ack:
+    if config.no_ack or not subject.startswith(_MAY_MEET_SPACES):
         return
     for space in _API_SPACES:
         if overlaps(subject, space) and not subset(subject, b"$JS.EVENT.>"):
