@@ -13,7 +13,7 @@ from jsctl.dataclass import dataclass
 
 
 @dataclass(slots=True)
-class Standing:
+class ConsumerStanding:
     """How far a consumer is."""
 
     state: ConsumerState
@@ -25,7 +25,7 @@ class Standing:
 
 def standing(
     consumer: Consumer, leader: ConsumerLeader | None, group: GroupView | None
-) -> Standing:
+) -> ConsumerStanding:
     """Waiting pulls and pending messages are known to the leader only, and so is what it did a
     moment ago: clients may have seen a delivery that is not committed."""
     state, waiting, pending, bound = consumer.state, 0, 0, False
@@ -36,7 +36,7 @@ def standing(
     floor = state.floor_stream
     if group is not None and group.replicas and _is_untouched(consumer, state):
         floor = 0
-    return Standing(state, floor, waiting, pending, bound)
+    return ConsumerStanding(state, floor, waiting, pending, bound)
 
 
 def _is_untouched(consumer: Consumer, state: ConsumerState) -> bool:
@@ -55,7 +55,7 @@ def begun(consumer: Consumer, config: bytes) -> str:
 
 def info_text(
     consumer: Consumer,
-    found: Standing,
+    found: ConsumerStanding,
     begins: str,
     now_ns: int,
     *,
