@@ -46,9 +46,9 @@ _ESCAPES = str.maketrans(
     {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 )
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-_SPACED = json.JSONEncoder(ensure_ascii=False, separators=(",", ": "))
-_RUNS = re.compile(r'((?:[^][{},"]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+)(\{\}|\[\]|[][{},]|\Z)')
-"""What stands between marks, strings as a whole, and the mark; what is empty is one."""
+_LINED = json.JSONEncoder(ensure_ascii=False, separators=(",\n", ": "))
+_RUNS = re.compile(r'((?:[^][{}"]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+)(\{\}|\[\]|[][{}]|\Z)')
+"""What stands between brackets, strings as a whole, and the bracket; a pair is one."""
 _OPENING, _CLOSING = frozenset("{["), frozenset("}]")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -421,17 +421,17 @@ def written(document: object, indent: int = 0) -> bytes:
 
 def _indented(document: object, indent: int) -> str:
     """As the library does it, which writes each value by itself in Python: here the encoder that is
-    compiled writes all of them, and lines are broken at the marks between them."""
+    compiled writes all of them, each item on a line, and lines are moved between brackets."""
     end, made = "\n", list[str]()
-    for run, mark in _RUNS.findall(_SPACED.encode(document)):
-        if mark == ",":
-            made += run, mark, end
-        elif mark in _OPENING:
+    for run, mark in _RUNS.findall(_LINED.encode(document)):
+        # No string has the end of a line in it.
+        made.append(run.replace("\n", end))
+        if mark in _OPENING:
             end += " " * indent
-            made += run, mark, end
+            made += mark, end
         elif mark in _CLOSING:
             end = end[:-indent]
-            made += run, end, mark
+            made += end, mark
         else:
-            made += run, mark
+            made.append(mark)
     return "".join(made)

@@ -94,9 +94,14 @@ def _groups(
 
 
 def consumer_info(
-    view: View, consumer: Consumer, leader: ConsumerLeader | None, group: GroupView | None
+    view: View,
+    consumer: Consumer,
+    leader: ConsumerLeader | None,
+    group: GroupView | None,
+    *,
+    bare: bool = False,
 ) -> ConsumerInfo:
-    """The consumer now."""
+    """The consumer now. `bare`: with the config as it is stored."""
     found, config, now = standing(consumer, leader, group), consumer.config, view.now_ns
     state, paused = found.state, consumer.pause_until_ns > now
     floor = found.floor_stream
@@ -104,7 +109,7 @@ def consumer_info(
         stream_name=consumer.stream,
         name=consumer.name,
         created=format_time(consumer.created_ns),
-        config=shown_config(config),
+        config=config if bare else shown_config(config),
         delivered=_position(state.delivered_seq, state.delivered_stream, state.delivered_last_ns),
         ack_floor=_position(state.floor_seq, floor, state.floor_last_ns),
         num_ack_pending=len(state.pending),

@@ -313,13 +313,14 @@ def stream_info(
     subjects_filter: bytes = b"",
     offset: int = 0,
     deleted_details: bool = False,
+    bare: bool = False,
 ) -> StreamInfo:
-    """A stream as its own replica here tells it."""
+    """A stream as its own replica here tells it. `bare`: with the config as it is stored."""
     consumers = view.meta.consumer_count(found.account, found.name)
     config = found.config
     upstreams = view.upstreams(found.account, found.name)
     return StreamInfo(
-        config=replace(config, metadata=shown_metadata(config.metadata)),
+        config=config if bare else replace(config, metadata=shown_metadata(config.metadata)),
         created=format_time(found.created_ns),
         state=stream.info_state(
             subjects_filter=subjects_filter,
