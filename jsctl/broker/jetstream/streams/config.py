@@ -64,8 +64,7 @@ def checked(
     """
     _check_texts(config)
     _check_lengths(config)
-    config = _with_defaults(config, pedantic)
-    config = _with_window(config, pedantic, limits or ConfigLimits())
+    config = _with_defaults(config, pedantic, limits or ConfigLimits())
     if config.deny_purge and config.allow_rollup_hdrs:
         raise invalid("roll-ups require the purge permission")
     if config.allow_msg_counter:
@@ -82,7 +81,7 @@ def checked(
         config = replace(config, placement=None)
     if config.placement is not None and config.placement.preferred:
         raise invalid("preferred server not permitted in placement")
-    return _with_level(config)
+    return config
 
 
 def _check_lengths(config: StreamConfig) -> None:
@@ -112,7 +111,7 @@ def _check_texts(config: StreamConfig) -> None:
 _COUNTS = ("max_msgs", "max_msgs_per_subject", "max_bytes", "max_msg_size", "max_consumers")
 
 
-def _with_defaults(config: StreamConfig, pedantic: bool) -> StreamConfig:
+def _with_defaults(config: StreamConfig, pedantic: bool, limits: ConfigLimits) -> StreamConfig:
     if config.num_replicas > REPLICAS_MAX:
         raise invalid(f"maximum replicas is {REPLICAS_MAX}")
     if config.num_replicas < 0:
@@ -122,8 +121,11 @@ def _with_defaults(config: StreamConfig, pedantic: bool) -> StreamConfig:
     for name in _COUNTS if pedantic else ():
         if getattr(config, name) < -1:
             raise api_error("JSPedanticErrF", err=f"{name} must be set to -1")
-    return replace(
+    _check_age(config.max_age)
+    config = replace(
         config,
+        duplicate_window=_window(config, pedantic, limits.duplicate_window_max_ns),
+        metadata=_with_level(config),
         num_replicas=config.num_replicas or 1,
         max_msgs=_or_unlimited(config.max_msgs),
         max_msgs_per_subject=_or_unlimited(config.max_msgs_per_subject),
@@ -131,30 +133,30 @@ def _with_defaults(config: StreamConfig, pedantic: bool) -> StreamConfig:
         max_msg_size=_or_unlimited(config.max_msg_size),
         max_consumers=_or_unlimited(config.max_consumers),
     )
+    _check_window(config, limits.duplicate_window_max_ns)
+    return config
 
 
 def _or_unlimited(number: int) -> int:
     return number if number > 0 else -1
 
 
-def _with_window(config: StreamConfig, pedantic: bool, limits: ConfigLimits) -> StreamConfig:
-    maximum = limits.duplicate_window_max_ns
-    _check_age(config.max_age)
-    if not config.duplicate_window and config.mirror is None and not config.sources:
-        window = DUPLICATE_WINDOW_NS
-        if 0 < maximum < window:
-            if pedantic:
-                text = "duplicate window limits are higher than current limits"
-                raise api_error("JSPedanticErrF", err=text)
-            window = maximum
-        if 0 < config.max_age < window:
-            if pedantic:
-                text = "duplicate window cannot be bigger than max age"
-                raise api_error("JSPedanticErrF", err=text)
-            window = config.max_age
-        config = replace(config, duplicate_window=window)
-    _check_window(config, maximum)
-    return config
+def _window(config: StreamConfig, pedantic: bool, maximum: int) -> int:
+    window = config.duplicate_window
+    if window or config.mirror is not None or config.sources:
+        return window
+    window = DUPLICATE_WINDOW_NS
+    if 0 < maximum < window:
+        if pedantic:
+            text = "duplicate window limits are higher than current limits"
+            raise api_error("JSPedanticErrF", err=text)
+        window = maximum
+    if 0 < config.max_age < window:
+        if pedantic:
+            text = "duplicate window cannot be bigger than max age"
+            raise api_error("JSPedanticErrF", err=text)
+        window = config.max_age
+    return window
 
 
 def _check_age(age: int) -> None:
@@ -356,10 +358,11 @@ def required_level(config: StreamConfig) -> int:
     return 1 if config.allow_msg_ttl or config.subject_delete_marker_ttl else 0
 
 
-def _with_level(config: StreamConfig) -> StreamConfig:
+def _with_level(config: StreamConfig) -> dict[str, str]:
+    """The metadata; what defaults change makes no other level of it."""
     metadata = {k: v for k, v in config.metadata.items() if k not in _RESERVED_KEYS}
     metadata[LEVEL_KEY] = str(required_level(config))
-    return replace(config, metadata=metadata)
+    return metadata
 
 
 # Updates.
