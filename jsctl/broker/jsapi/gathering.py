@@ -39,7 +39,9 @@ INFO_UNITS = 4
 """Of an info that is made, or read, of a turn's `RequestBudget`."""
 
 BEGINNINGS_KEPT = 4096
-"""What infos begin with, some hundred bytes each; where there are more, the oldest is made anew."""
+"""What infos begin with; where there are more, the oldest is made anew."""
+BEGINNING_CHARS_MAX = 4096
+"""Longer ones are made each time: metadata may be large, and there may be many with it."""
 
 Info = bytes
 """As lists tell it."""
@@ -94,7 +96,7 @@ class Gathering:
     _questions: deque[AskedInfos] = field(default_factory=deque)
     """Of other servers, that are being answered."""
     _next: int = 0
-    _begun: dict[tuple[str, str, str], tuple[object, int, str]] = field(default_factory=dict)
+    beginnings: dict[tuple[str, str, str], tuple[object, int, str]] = field(default_factory=dict)
     """By account, stream and consumer: what an info begins with, behind the config and the time
     that it tells."""
 
@@ -239,15 +241,17 @@ class Gathering:
         return consumer_info.consumer_text(view, consumer, replica.leader, group, begun)
 
     def _beginning(self, key: tuple[str, str, str], config: object, created_ns: int) -> str | None:
-        known = self._begun.get(key)
+        known = self.beginnings.get(key)
         if known is None or known[0] is not config or known[1] != created_ns:
             return None
         return known[2]
 
     def _keep(self, key: tuple[str, str, str], begun: tuple[object, int, str]) -> None:
-        if len(self._begun) >= BEGINNINGS_KEPT and key not in self._begun:
-            del self._begun[next(iter(self._begun))]
-        self._begun[key] = begun
+        if len(begun[2]) > BEGINNING_CHARS_MAX:
+            return
+        if len(self.beginnings) >= BEGINNINGS_KEPT and key not in self.beginnings:
+            del self.beginnings[next(iter(self.beginnings))]
+        self.beginnings[key] = begun
 
     def asked(self, peer: str, request: GatherRequest) -> None:
         """Another server collects. It is told at the end of the turn, when all is applied that

@@ -6,6 +6,9 @@ and with their configs, took three times as many.
 
 import json
 
+import pytest
+
+from jsctl.broker.jsapi import gathering
 from tests.support.node_play import NodePlay, PlayClient
 from tests.support.steps import steps_of
 
@@ -71,3 +74,19 @@ def test_a_list_tells_of_what_was_made_anew() -> None:
         assert client.ask("$JS.API.STREAM.DELETE.S")["success"]
         play.run(1)
     assert len({first for first, _ in told}) == len({second for _, second in told}) == 2
+
+
+def test_what_lists_begin_with_is_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gathering, "BEGINNINGS_KEPT", 3)
+    play = NodePlay()
+    client = play.connect("a")
+    names = [f"S{number}" for number in range(6)]
+    for name in names:
+        large = {"large": "x" * 5000} if name == "S5" else {}
+        assert "error" not in client.ask(f"$JS.API.STREAM.CREATE.{name}", name=name, metadata=large)
+    for _ in range(2):
+        listed = client.ask("$JS.API.STREAM.LIST")["streams"]
+        assert [one["config"]["name"] for one in listed] == names
+    assert play.node.jetstream is not None
+    kept = play.node.jetstream.api.gathering.beginnings
+    assert [name for _, name, _ in kept] == ["S2", "S3", "S4"]
