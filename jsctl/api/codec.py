@@ -8,7 +8,6 @@ otherwise words of newer servers pass, and unknown keys are kept in the field de
 `fields.unknown()`, or dropped where there is none.
 """
 
-import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, fields, is_dataclass
@@ -40,10 +39,6 @@ __all__ = [
 T = TypeVar("T")
 Convert = Callable[[Any], Any]
 
-_ESCAPES = str.maketrans(
-    {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-)
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _DEFAULT_WIRE = Wire()
 
 
@@ -200,9 +195,18 @@ def _decode(cls: type[T], document: object, strict: bool) -> T:
     plan = _plans.get(cls) or _plan(cls)
     if not isinstance(document, dict):
         raise Mismatch(checks.kind_of(document), _go_type(cls))
-    if strict and (plan.embeds or isinstance(document, Repeated)):
-        # The first mistake is the one that is named, whatever struct it is in.
+    if strict and isinstance(document, Repeated):
         _check_document(plan, document)
+    try:
+        return cls(**_given(plan, document, strict))
+    except (DecodeError, Mismatch):
+        if strict and plan.embeds:
+            # The first mistake is the one that is named, whatever struct it is in.
+            _check_document(plan, document)
+        raise
+
+
+def _given(plan: _Plan, document: dict[str, object], strict: bool) -> dict[str, object]:
     given: dict[str, object] = {}
     rest: dict[str, object] = {}
     slots = plan.slots
@@ -220,7 +224,7 @@ def _decode(cls: type[T], document: object, strict: bool) -> T:
         _decode_embeds(plan, document, strict, given)
     if rest and plan.unknown:
         given[plan.unknown] = rest
-    return cls(**given)
+    return given
 
 
 def _read(slot: _Slot, item: object, key: str, strict: bool) -> object:
@@ -291,11 +295,7 @@ def dumps(value: object, *, indent: int | None = None) -> bytes:
     Takes API objects and what `encode` returns. With `indent`, pretty as on a terminal.
     """
     document = encode(value) if is_dataclass(value) and not isinstance(value, type) else value
-    if indent:
-        text = json.dumps(document, ensure_ascii=False, separators=(",", ": "), indent=indent)
-    else:
-        text = _ENCODER.encode(document)
-    return text.translate(_ESCAPES).encode("utf-8", "replace")
+    return jsontext.written(document, indent or 0)
 
 
 def key_of(cls: type, attr: str) -> str:

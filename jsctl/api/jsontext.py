@@ -1,4 +1,5 @@
-"""JSON text from outside -> plain values: the one place where foreign bytes become a document.
+"""JSON text from outside -> plain values: the one place where foreign bytes become a document;
+and the way back.
 
 Requests, CONNECT and INFO, frames of peers and what is kept on the disk all come through here,
 so that nothing behind it meets what Python's parser lets pass and nothing can write down again:
@@ -41,6 +42,14 @@ _CONSTANTS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|-?(?:NaN|Infinity)', re.D
 _BRACKETS = b"[{]}"
 _STEPS = bytes.maketrans(_BRACKETS, b"\x01\x01\xff\xff")
 _NO_BRACKETS = bytes(set(range(256)) - set(_BRACKETS))
+_ESCAPES = str.maketrans(
+    {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_LINED = json.JSONEncoder(ensure_ascii=False, separators=(",\n", ": "))
+_RUNS = re.compile(r'((?:[^][{}"]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+)(\{\}|\[\]|[][{}]|\Z)')
+"""What stands between brackets, strings as a whole, and the bracket; a pair is one."""
+_OPENING, _CLOSING = frozenset("{["), frozenset("}]")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -398,3 +407,31 @@ def _shown(mark: str) -> str:
 
 def _offset(text: str, at: int) -> int:
     return len(text[: at + 1].encode("utf-8", "surrogateescape"))
+
+
+# The way back
+
+
+def written(document: object, indent: int = 0) -> bytes:
+    """JSON as the real server writes it: `<`, `>` and `&` escaped, no spaces or, with `indent`, so
+    many of them for each level."""
+    text = _indented(document, indent) if indent else _ENCODER.encode(document)
+    return text.translate(_ESCAPES).encode("utf-8", "replace")
+
+
+def _indented(document: object, indent: int) -> str:
+    """As the library does it, which writes each value by itself in Python: here the encoder that is
+    compiled writes all of them, each item on a line, and lines are moved between brackets."""
+    end, made = "\n", list[str]()
+    for run, mark in _RUNS.findall(_LINED.encode(document)):
+        # No string has the end of a line in it.
+        made.append(run.replace("\n", end))
+        if mark in _OPENING:
+            end += " " * indent
+            made += mark, end
+        elif mark in _CLOSING:
+            end = end[:-indent]
+            made += end, mark
+        else:
+            made.append(mark)
+    return "".join(made)

@@ -21,7 +21,7 @@ from jsctl.broker.conf.flags import TLS_HELP, Parsed, UsageError, help_text, par
 from jsctl.broker.conf.override import override
 from jsctl.broker.errors import BrokerError, ConfigError, ConfigErrors
 from jsctl.broker.lifetime import Leave, NodeMaker, Server
-from jsctl.broker.machine import allow_many_connections, descriptor_max
+from jsctl.broker.machine import Chance, allow_many_connections, descriptor_max
 from jsctl.broker.options import COMPATIBLE_VERSION, Options
 from jsctl.broker.ports import Disk
 from jsctl.broker.server import signals
@@ -158,7 +158,7 @@ def real_node(options: Options, server_id: str, store: Path | None) -> NodeLike:
     return Node(
         options,
         disk=disk,
-        jitter=secrets.randbelow,
+        jitter=Chance().below,
         server_id=server_id,
         incarnation=drawn,
         zones=lambda name, at: time_zones.offset(name, at),

@@ -15,21 +15,27 @@ listens) is in modules that are always there. Once a server is ready it loads th
 need one after the other (`ahead`), so that the first who asks does not wait for them.
 """
 
+import sys
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 _REAL = "the module itself"
+_NAMED_IN = "whose names it is among"
 
 
 class _LazyModule(ModuleType):
-    """Stands for a module, which is imported when something of it is used first."""
+    """Stands for a module, which is imported when something of it is used first, and then takes its
+    place: each look through this one fails before it comes here, which takes a microsecond."""
 
     def __getattr__(self, name: str) -> Any:  # Whatever the module has
         held = self.__dict__
         real = held.get(_REAL)
         if real is None:
             real = held[_REAL] = load(self.__name__)
+            names: dict[str, Any] = held[_NAMED_IN]
+            for word in [word for word, meant in names.items() if meant is self]:
+                names[word] = real
         return getattr(real, name)
 
 
@@ -45,7 +51,9 @@ def module(place: str, *, optional: bool = False) -> ModuleType:
     An optional one is for what is switched on at the start or never: it is not loaded ahead.
     """
     (_optional if optional else _waiting).setdefault(place)
-    return _LazyModule(place)
+    made = _LazyModule(place)
+    made.__dict__[_NAMED_IN] = sys._getframe(1).f_globals
+    return made
 
 
 def parts(*places: str) -> None:

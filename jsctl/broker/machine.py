@@ -5,6 +5,8 @@ import os
 import resource
 import secrets
 import sys
+from array import array
+from collections.abc import Iterator
 from pathlib import Path
 
 from jsctl.broker.options import GIB, UNLIMITED, JetStreamOptions, Options
@@ -21,6 +23,10 @@ KEPT_MIN, KEPT_MAX = 64, 8192
 STORE_FALLBACK_BYTES = 1024 * GIB
 SHARE = 3 / 4
 """Of memory and free disk that JetStream may use when no limit is set."""
+DRAWN_BYTES = 4096
+"""Of chance that the system is asked for at a time."""
+SMALL_MAX = 1 << 32
+"""Up to here the rest of a drawn number is as even as matters: off by less than one in 2^32."""
 
 
 def complete(options: Options, server_id: str) -> Options:
@@ -121,3 +127,22 @@ def new_server_id() -> str:
             crc = (crc << 1) ^ (CRC_POLYNOMIAL if crc & 0x8000 else 0)
         crc &= 0xFFFF
     return base64.b32encode(raw + crc.to_bytes(2, "little")).decode().rstrip("=")
+
+
+class Chance:
+    """Numbers of the system's generator, some hundred of them at a call: the name of each stream
+    takes a dozen, and a call of the system for each took as long as the rest of the name."""
+
+    __slots__ = ("_drawn",)
+
+    def __init__(self) -> None:
+        self._drawn: Iterator[int] = iter(())
+
+    def below(self, count: int) -> int:
+        """A number in [0, count)."""
+        if count > SMALL_MAX:
+            return secrets.randbelow(count)
+        for number in self._drawn:
+            return number % count
+        self._drawn = iter(array("Q", os.urandom(DRAWN_BYTES)))
+        return next(self._drawn) % count

@@ -9,9 +9,8 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from jsctl.api.consumer import ConsumerInfo
-from jsctl.api.stream import ReplicaDamage, SourceInfo, StreamInfo
-from jsctl.broker.handlers import api, direct, lists, streams
+from jsctl.api.stream import ReplicaDamage, SourceInfo
+from jsctl.broker.handlers import answers, api, direct, lists, streams
 from jsctl.broker.handlers.decisions import (
     Decision,
     Gather,
@@ -22,7 +21,9 @@ from jsctl.broker.handlers.decisions import (
     Reply,
     StepDown,
 )
+from jsctl.broker.handlers.told import stream_texts
 from jsctl.broker.handlers.view import AccountQuota, AccountUsage, GroupView, PeerView
+from jsctl.broker.jetstream.config_texts import STREAMS
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
 from jsctl.broker.jetstream.meta.assignments import GroupAssignment, StreamAssignment
@@ -226,12 +227,17 @@ class Rig:
         return decision.reply(result) if callable(decision.reply) else decision.reply
 
     def _gather(self, decision: Gather) -> bytes:
-        infos: dict[tuple[str, str], StreamInfo | ConsumerInfo] = {}
+        infos: dict[tuple[str, str], bytes] = {}
         for stream, consumer in decision.assets:
             made = self.meta.stream("A", stream)
             assert made is not None and not consumer
             leader = self.leaders[stream]
-            infos[(stream, consumer)] = streams.stream_info(self, made, leader.stream)
+            begins = stream_texts.begun(lists.listed(STREAMS, made.config), made.created_ns)
+            cluster = answers.group_text(self, made.group) if self.clustered else ""
+            text = stream_texts.info_text(
+                self, made, leader.stream, begins, (), domain=self.domain, cluster=cluster
+            )
+            infos[(stream, consumer)] = text.encode()
         return lists.finish(decision, infos)
 
     # Messages.

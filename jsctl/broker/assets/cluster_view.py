@@ -54,6 +54,8 @@ class ClusterView:
         """Who told last that there is no room on its disk."""
         self.removed = False
         """An operator removed this server from the cluster."""
+        self._own: tuple[ServerFacts, ServerFacts] | None = None
+        """What this server told of itself last, and the same with the room on its disk."""
         self._news = news
         self._meta = meta
         self._patience = ElectionTimeout(options.timing.election_ticks * TICK_NS)
@@ -86,6 +88,11 @@ class ClusterView:
         """A server tells which of its replicas have damage."""
         self._damaged[peer] = {one.group: one for one in told.replicas}
 
+    @property
+    def knows_damage(self) -> bool:
+        """Whether any server told of damage in any replica."""
+        return bool(self._news.damaged().replicas) or any(self._damaged.values())
+
     def damage_of(self, group: str, peer: str) -> DamagedReplica | None:
         """What a server that is heard told of damage in its replica of a group."""
         if not self.online(peer):
@@ -113,13 +120,19 @@ class ClusterView:
 
     def known_servers(self) -> list[ServerFacts]:
         """All JetStream servers ever heard of, marked by whether they are online."""
-        found = [replace(self.own_news().facts, disk_full=self.own_room().full)]
+        found = [self._own_facts(self.own_news().facts, full=self.own_room().full)]
         for peer, news in self.servers.items():
             if news.facts.jetstream and not self.is_removed(news.facts):
                 online = self.liveness.is_up(peer) and not news.lame_duck
                 full = not self.has_room(peer)
                 found.append(replace(news.facts, online=online, disk_full=full))
         return found
+
+    def _own_facts(self, facts: ServerFacts, *, full: bool) -> ServerFacts:
+        known = self._own
+        if known is None or known[0] is not facts or known[1].disk_full != full:
+            known = self._own = facts, replace(facts, disk_full=full)
+        return known[1]
 
     def is_removed(self, facts: ServerFacts) -> bool:
         """Whether an operator removed a server, in its present life."""

@@ -31,7 +31,7 @@ class _Held:
     store_reserved: int = 0
     replicated: int = 0
     """Groups that have more than one member."""
-    damaged: tuple[DamagedReplica, ...] = ()
+    damaged: DamagedReplicas = DamagedReplicas(())
 
 
 @dataclass(slots=True)
@@ -81,7 +81,7 @@ class OwnNews:
     def damaged(self) -> DamagedReplicas:
         """What others have to know before they leave a group's leadership to this server, and
         what leaders tell operators."""
-        return DamagedReplicas(self._newest().damaged)
+        return self._newest().damaged
 
     def room(self) -> DiskRoom:
         """What others have to know before they leave a stream to this server."""
@@ -117,7 +117,7 @@ class OwnNews:
             store,
             store_reserved,
             replicated,
-            tuple(damaged),
+            DamagedReplicas(tuple(damaged)),
         )
 
 

@@ -16,6 +16,7 @@ from jsctl.api.errors import ApiError, api_error
 from jsctl.api.responses import ApiResponse, SuccessResponse
 from jsctl.api.times import format_time
 from jsctl.broker.handlers.decisions import Decision
+from jsctl.broker.handlers.told.words import cluster_text, leader_text
 from jsctl.broker.handlers.view import GroupView, PeerView, View
 from jsctl.broker.jetstream.api_levels import level_exceeded
 from jsctl.broker.jetstream.meta.assignments import GroupAssignment
@@ -36,7 +37,12 @@ Handler = Callable[[View, ApiRequest, tuple[str, ...]], Decision]
 def head(kind: str, error: ApiError | None = None) -> ApiResponse:
     """What every answer starts with; `kind` e.g. `stream_create`."""
     body = None if error is None else error.body()
-    return ApiResponse(type=f"io.nats.jetstream.api.v1.{kind}_response", error=body)
+    return ApiResponse(type=kind_type(kind), error=body)
+
+
+def kind_type(kind: str) -> str:
+    """The type that an answer of a kind names."""
+    return f"io.nats.jetstream.api.v1.{kind}_response"
 
 
 def success(kind: str) -> bytes:
@@ -114,6 +120,14 @@ def cluster_info(view: View, assignment: GroupAssignment) -> ClusterInfo | None:
     if not assignment.settled:
         info = replace(info, desired=_desired(view, assignment, group))
     return info
+
+
+def group_text(view: View, assignment: GroupAssignment) -> str:
+    """The member of an info that tells the same."""
+    info = cluster_info(view, assignment)
+    if info is not None and not info.raft_group and info.desired is None:
+        return leader_text(info.name, info.leader)
+    return cluster_text(info)
 
 
 def _desired(view: View, assignment: GroupAssignment, group: GroupView) -> DesiredClusterInfo:

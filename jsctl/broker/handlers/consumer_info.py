@@ -9,20 +9,22 @@ from jsctl.api.errors import ApiError
 from jsctl.api.fields import ZERO_TIME
 from jsctl.api.responses import (
     ApiResponse,
-    ConsumerInfoResponse,
     ConsumerPauseResponse,
     ConsumerResetResponse,
 )
 from jsctl.api.times import format_time
+from jsctl.broker.handlers.told.consumer_texts import begun, info_text, standing
+from jsctl.broker.handlers.told.words import cluster_text, leader_text
 from jsctl.broker.handlers.view import GroupView, View
+from jsctl.broker.jetstream.config_texts import CONSUMERS
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
-from jsctl.broker.jetstream.consumers.state import ConsumerState
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.options import COMPATIBLE_API_LEVEL, COMPATIBLE_VERSION
 from jsctl.dataclass import replace
 
 TYPE_PREFIX = "io.nats.jetstream.api.v1."
+_ABOUT = {"_nats.ver": COMPATIBLE_VERSION, "_nats.level": str(COMPATIBLE_API_LEVEL)}
 
 
 class ConsumersView(View, Protocol):
@@ -43,8 +45,7 @@ def head(kind: str, error: ApiError | None = None) -> ApiResponse:
 
 def shown_config(config: ConsumerConfig) -> ConsumerConfig:
     """The config with what the server tells about itself."""
-    about = {"_nats.ver": COMPATIBLE_VERSION, "_nats.level": str(COMPATIBLE_API_LEVEL)}
-    return replace(config, metadata=dict(sorted({**config.metadata, **about}.items())))
+    return replace(config, metadata=dict(sorted({**config.metadata, **_ABOUT}.items())))
 
 
 def cluster_info(group: GroupView | None, me: str) -> ClusterInfo:
@@ -93,35 +94,30 @@ def _groups(
 
 
 def consumer_info(
-    view: View, consumer: Consumer, leader: ConsumerLeader | None, group: GroupView | None
+    view: View,
+    consumer: Consumer,
+    leader: ConsumerLeader | None,
+    group: GroupView | None,
+    *,
+    bare: bool = False,
 ) -> ConsumerInfo:
-    """The consumer now. Waiting pulls and pending messages are known to the leader only, and
-    so is what it did a moment ago: clients may have seen a delivery that is not committed."""
-    state, config, now = consumer.state, consumer.config, view.now_ns
-    paused = consumer.pause_until_ns > now
-    waiting = pending = 0
-    bound = False
-    if leader is not None:
-        state = leader.state
-        pending = leader.delivery.num_pending
-        waiting = 0 if leader.pull is None else leader.pull.prune()
-        bound = leader.push is not None and leader.push.wanted()
-    floor = state.floor_stream
-    if group is not None and group.replicas and _is_untouched(consumer, state):
-        floor = 0
+    """The consumer now. `bare`: with the config as it is stored."""
+    found, config, now = standing(consumer, leader, group), consumer.config, view.now_ns
+    state, paused = found.state, consumer.pause_until_ns > now
+    floor = found.floor_stream
     return ConsumerInfo(
         stream_name=consumer.stream,
         name=consumer.name,
         created=format_time(consumer.created_ns),
-        config=shown_config(config),
+        config=config if bare else shown_config(config),
         delivered=_position(state.delivered_seq, state.delivered_stream, state.delivered_last_ns),
         ack_floor=_position(state.floor_seq, floor, state.floor_last_ns),
         num_ack_pending=len(state.pending),
         num_redelivered=0 if config.max_deliver == 1 else len(state.redelivered),
-        num_waiting=waiting,
-        num_pending=pending,
+        num_waiting=found.waiting,
+        num_pending=found.pending,
         cluster=cluster_info(group, view.server_name) if view.clustered else None,
-        push_bound=bound,
+        push_bound=found.bound,
         paused=paused,
         pause_remaining=consumer.pause_until_ns - now if paused else 0,
         ts=format_time(now),
@@ -129,10 +125,37 @@ def consumer_info(
     )
 
 
-def _is_untouched(consumer: Consumer, state: ConsumerState) -> bool:
-    """Whether nothing was ever acknowledged, or delivered where that is all: replicated consumers
-    tell no place in the stream until then, whatever they start with."""
-    return not state.floor_seq and not consumer.epoch
+def consumer_text(
+    view: View,
+    consumer: Consumer,
+    leader: ConsumerLeader | None,
+    group: GroupView | None,
+    begins: str,
+) -> str:
+    """The same as JSON; see `told`. `begins` has the config."""
+    cluster = ""
+    if view.clustered:
+        info = cluster_info(group, view.server_name)
+        plain = not info.replicas
+        cluster = leader_text(info.name, info.leader) if plain else cluster_text(info)
+    return info_text(
+        consumer,
+        standing(consumer, leader, group),
+        begins,
+        view.now_ns,
+        cluster=cluster,
+        groups=_groups(consumer.config, leader),
+    )
+
+
+def shown_begin(consumer: Consumer) -> str:
+    """What an answer about one consumer begins with: the server tells of itself."""
+    config = consumer.config
+    return begun(consumer, CONSUMERS.text_with(config, {**config.metadata, **_ABOUT}))
+
+
+def _response(kind: str, info: str) -> bytes:
+    return f'{{"type":"{TYPE_PREFIX}{kind}_response",{info[1:]}'.encode("utf-8", "replace")
 
 
 def served_response(
@@ -145,8 +168,8 @@ def served_response(
     """What the consumer's leader answers to the request that made or changed the consumer."""
     if b".CONSUMER.PAUSE." in request.subject:
         return _pause_response(view, consumer)
-    info = consumer_info(view, consumer, leader, group)
-    return dumps(ConsumerInfoResponse(head=head("consumer_create"), info=info))
+    info = consumer_text(view, consumer, leader, group, shown_begin(consumer))
+    return _response("consumer_create", info)
 
 
 def _pause_response(view: View, consumer: Consumer) -> bytes:
@@ -165,8 +188,8 @@ def info_response(
     view: View, consumer: Consumer, leader: ConsumerLeader | None, group: GroupView | None
 ) -> bytes:
     """The answer to `CONSUMER.INFO`."""
-    info = consumer_info(view, consumer, leader, group)
-    return dumps(ConsumerInfoResponse(head=head("consumer_info"), info=info))
+    info = consumer_text(view, consumer, leader, group, shown_begin(consumer))
+    return _response("consumer_info", info)
 
 
 def reset_response(

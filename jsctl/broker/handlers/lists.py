@@ -1,9 +1,10 @@
 """STREAM.NAMES and STREAM.LIST, and what becomes of gathered infos."""
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from jsctl.api.codec import dumps
-from jsctl.api.consumer import ConsumerInfo
+from jsctl.api.consumer import ConsumerConfig, ConsumerInfo
 from jsctl.api.requests import StreamListRequest, StreamNamesRequest
 from jsctl.api.responses import (
     ApiPaged,
@@ -11,13 +12,15 @@ from jsctl.api.responses import (
     StreamListResponse,
     StreamNamesResponse,
 )
-from jsctl.api.stream import StreamInfo
+from jsctl.api.stream import StreamConfig, StreamInfo
 from jsctl.broker.handlers.answers import SHOWN_KEYS, head, parsed_maybe
 from jsctl.broker.handlers.decisions import Decision, Gather, Reply
 from jsctl.broker.handlers.view import View
+from jsctl.broker.jetstream.config_texts import ConfigTexts
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.dataclass import replace
 
+C = TypeVar("C", StreamConfig, ConsumerConfig)
 NAMES_PER_PAGE = 1024
 INFOS_PER_PAGE = 256
 
@@ -55,31 +58,39 @@ def infos(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
     return Gather(request, assets, total=len(found), offset=offset)
 
 
-def _listed(info: StreamInfo) -> StreamInfo:
-    """Lists do not tell about the server, and one on its own is not named in them."""
-    metadata = {key: value for key, value in info.config.metadata.items() if key not in SHOWN_KEYS}
-    alone = info.cluster is not None and not info.cluster.name
-    cluster = None if alone else info.cluster
-    return replace(info, config=replace(info.config, metadata=metadata), cluster=cluster)
+def listed(config_texts: ConfigTexts[C], config: C) -> bytes:
+    """A config as lists tell it: they say nothing about the server."""
+    if config.metadata.keys().isdisjoint(SHOWN_KEYS):
+        return config_texts.text(config)
+    kept = {key: value for key, value in config.metadata.items() if key not in SHOWN_KEYS}
+    return config_texts.text_with(config, kept)
 
 
-def _consumer_listed(info: ConsumerInfo) -> ConsumerInfo:
-    """The same for a consumer."""
-    config = info.config
-    assert config is not None
-    metadata = {key: value for key, value in config.metadata.items() if key not in SHOWN_KEYS}
-    return replace(info, config=replace(config, metadata=metadata))
+def listed_stream(info: StreamInfo) -> bytes:
+    """An info of another server as lists tell it."""
+    return dumps(replace(info, config=_without_server(info.config)))
+
+
+def listed_consumer(info: ConsumerInfo) -> bytes:
+    """The same of a consumer."""
+    assert info.config is not None
+    return dumps(replace(info, config=_without_server(info.config)))
+
+
+def _without_server(config: C) -> C:
+    kept = {key: value for key, value in config.metadata.items() if key not in SHOWN_KEYS}
+    return replace(config, metadata=kept)
 
 
 def finish(
     gather: Gather,
-    infos: Mapping[tuple[str, str], StreamInfo | ConsumerInfo],
+    infos: Mapping[tuple[str, str], bytes],
     offline: Mapping[str, str] | None = None,
 ) -> bytes:
     """The answer to a `Gather`.
 
-    `infos` has what arrived in time, by asset; the rest is named as missing. `offline` has
-    the reasons of assets that this version cannot run.
+    `infos` has what arrived in time, as lists tell it, by asset; the rest is named as missing.
+    `offline` has the reasons of assets that this version cannot run.
     """
     page = ApiPaged(total=gather.total, offset=gather.offset, limit=INFOS_PER_PAGE)
     reasons = dict(offline or {})
@@ -89,25 +100,13 @@ def finish(
         for stream, consumer in gather.assets
         if (stream, consumer) not in infos and (consumer or stream) not in reasons
     )
-    ordered = [infos[asset] for asset in gather.assets if asset in infos]
+    made = b",".join([infos[asset] for asset in gather.assets if asset in infos])
     if is_streams:
-        return dumps(
-            StreamListResponse(
-                head=head("stream_list"),
-                page=page,
-                streams=tuple(_listed(one) for one in ordered if isinstance(one, StreamInfo)),
-                missing=missing,
-                offline=reasons,
-            )
+        none: object = StreamListResponse(
+            head=head("stream_list"), page=page, streams=(), missing=missing, offline=reasons
         )
-    return dumps(
-        ConsumerListResponse(
-            head=head("consumer_list"),
-            page=page,
-            consumers=tuple(
-                _consumer_listed(one) for one in ordered if isinstance(one, ConsumerInfo)
-            ),
-            missing=missing,
-            offline=reasons,
-        )
+        return dumps(none).replace(b'"streams":[]', b'"streams":[%s]' % made, 1)
+    none = ConsumerListResponse(
+        head=head("consumer_list"), page=page, consumers=(), missing=missing, offline=reasons
     )
+    return dumps(none).replace(b'"consumers":[]', b'"consumers":[%s]' % made, 1)

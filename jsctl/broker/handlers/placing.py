@@ -37,9 +37,13 @@ def loaded_servers(
 ) -> list[ServerFacts]:
     """Servers with the load that the meta state gives them, in-flight assets included, or with
     what is `planned`. What the stream `without` reserves does not count."""
-    loads = (planned or view.meta.loads()).copy()
+    loads = view.meta.loads() if planned is None else planned.copy()
     if without is not None:
         loads.release(without)
+    return _loaded(view, view.servers(), loads)
+
+
+def _loaded(view: View, servers: list[ServerFacts], loads: Loads) -> list[ServerFacts]:
     removed = {server.peer for server in view.meta.servers.values() if server.removed}
     return [
         replace(
@@ -49,8 +53,9 @@ def loaded_servers(
             store_reserved=load.store_reserved,
             memory_reserved=load.memory_reserved,
         )
-        for server, load in ((one, loads.of(one.peer)) for one in view.servers())
+        for server in servers
         if server.peer not in removed
+        for load in [loads.of(server.peer)]
     ]
 
 
@@ -80,8 +85,9 @@ def placed_or_refused(view: View, outcome: Placed | NoPeers, memory: bool) -> Pl
 def new_group(view: View, config: StreamConfig, client_cluster: str) -> GroupAssignment:
     """Place a new stream: where its maker is, if that is no leaf node; where there is no room for
     it and no cluster was named, in another one. Raises ApiError."""
-    servers = loaded_servers(view)
-    known = {server.cluster for server in view.servers()}
+    told = view.servers()
+    servers = _loaded(view, told, view.meta.loads())
+    known = {server.cluster for server in told}
     first = client_cluster if client_cluster in known else view.cluster
     ask = wanted(view, config, first)
     outcome = choose_peers(servers, ask, view.jitter)

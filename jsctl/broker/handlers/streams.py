@@ -8,22 +8,26 @@ from jsctl.api.cluster import Placement
 from jsctl.api.codec import dumps
 from jsctl.api.errors import api_error
 from jsctl.api.requests import StreamConfigRequest, StreamInfoRequest
-from jsctl.api.responses import ApiPaged, StreamCreateResponse, StreamInfoResponse
+from jsctl.api.responses import ApiPaged, StreamInfoResponse
 from jsctl.api.stream import StreamAlternate, StreamConfig, StreamInfo
 from jsctl.api.times import format_time
 from jsctl.broker.handlers import placing
 from jsctl.broker.handlers.answers import (
     cluster_info,
     expect_empty,
+    group_text,
     head,
+    kind_type,
     parsed,
     parsed_maybe,
     shown_metadata,
     success,
 )
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta, Reply, Silent
+from jsctl.broker.handlers.told.stream_texts import begun, info_text
 from jsctl.broker.handlers.view import View
 from jsctl.broker.jetstream.chains.chain_key import check_chain
+from jsctl.broker.jetstream.config_texts import STREAMS
 from jsctl.broker.jetstream.meta.assignments import FIRST_REVISION, StreamAssignment
 from jsctl.broker.jetstream.meta.entries import assign_stream, remove_stream
 from jsctl.broker.jetstream.requests import ApiRequest
@@ -309,14 +313,14 @@ def stream_info(
     subjects_filter: bytes = b"",
     offset: int = 0,
     deleted_details: bool = False,
-    of_cluster: bool = True,
+    bare: bool = False,
 ) -> StreamInfo:
-    """A stream as its own replica here tells it; `of_cluster`: with its replicas."""
+    """A stream as its own replica here tells it. `bare`: with the config as it is stored."""
     consumers = view.meta.consumer_count(found.account, found.name)
     config = found.config
     upstreams = view.upstreams(found.account, found.name)
     return StreamInfo(
-        config=replace(config, metadata=shown_metadata(config.metadata)),
+        config=config if bare else replace(config, metadata=shown_metadata(config.metadata)),
         created=format_time(found.created_ns),
         state=stream.info_state(
             subjects_filter=subjects_filter,
@@ -325,7 +329,7 @@ def stream_info(
             consumers=consumers,
         ),
         domain=view.domain,
-        cluster=cluster_info(view, found.group) if of_cluster else None,
+        cluster=cluster_info(view, found.group),
         mirror=upstreams[0] if upstreams and config.mirror is not None else None,
         sources=() if config.mirror is not None else tuple(upstreams),
         ts=format_time(view.now_ns),
@@ -335,18 +339,24 @@ def stream_info(
 
 def create_response(view: View, assignment: StreamAssignment, stream: Stream) -> bytes:
     """What the stream's leader answers to the request named in the assignment."""
-    kind = _kind(assignment)
-    shown = stream_info(view, assignment, stream, of_cluster=view.clustered)
-    if kind == "stream_create" or view.clustered:
-        shown = replace(shown, domain="")  # A server alone tells it of what is there already.
-    # A server alone says so of a stream that it has already, too.
-    is_new = assignment.revision == FIRST_REVISION or not view.clustered
-    response = StreamCreateResponse(
-        head=head(kind),
-        info=shown,
-        did_create=kind == "stream_create" and is_new and not _is_restored(assignment),
+    kind, config = _kind(assignment), assignment.config
+    shown = STREAMS.text_with(config, shown_metadata(config.metadata))
+    is_create, clustered = kind == "stream_create", view.clustered
+    info = info_text(
+        view,
+        assignment,
+        stream,
+        begun(shown, assignment.created_ns),
+        view.upstreams(assignment.account, assignment.name),
+        # A server alone tells it of what is there already.
+        domain="" if is_create or clustered else view.domain,
+        cluster=group_text(view, assignment.group) if clustered else "",
     )
-    return dumps(response)
+    # A server alone says so of a stream that it has already, too.
+    is_new = assignment.revision == FIRST_REVISION or not clustered
+    made = is_create and is_new and not _is_restored(assignment)
+    did_create = ',"did_create":true' if made else ""
+    return f'{{"type":"{kind_type(kind)}",{info[1:-1]}{did_create}}}'.encode("utf-8", "replace")
 
 
 def _is_restored(assignment: StreamAssignment) -> bool:

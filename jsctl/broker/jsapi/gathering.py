@@ -7,7 +7,7 @@ from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from jsctl.api.codec import DecodeError, dumps, loads
+from jsctl.api.codec import DecodeError, loads
 from jsctl.api.consumer import ConsumerInfo
 from jsctl.api.stream import StreamInfo
 from jsctl.broker import lazy
@@ -20,11 +20,16 @@ from jsctl.broker.sessions.request_budget import RequestBudget
 from jsctl.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from jsctl.broker.handlers import consumer_info, lists, streams
+    from jsctl.broker.handlers import answers, consumer_info, lists
+    from jsctl.broker.handlers.told import consumer_texts, stream_texts
+    from jsctl.broker.jetstream import config_texts
 else:
+    answers = lazy.module("jsctl.broker.handlers.answers")
     consumer_info = lazy.module("jsctl.broker.handlers.consumer_info")
-    streams = lazy.module("jsctl.broker.handlers.streams")
     lists = lazy.module("jsctl.broker.handlers.lists")
+    consumer_texts = lazy.module("jsctl.broker.handlers.told.consumer_texts")
+    stream_texts = lazy.module("jsctl.broker.handlers.told.stream_texts")
+    config_texts = lazy.module("jsctl.broker.jetstream.config_texts")
 
 DEADLINE_NS = 4_000_000_000
 """Infos that did not arrive by then are listed as missing."""
@@ -33,7 +38,13 @@ TOLD_NS = 1_000_000_000
 INFO_UNITS = 4
 """Of an info that is made, or read, of a turn's `RequestBudget`."""
 
-Info = StreamInfo | ConsumerInfo
+BEGINNINGS_KEPT = 4096
+"""What infos begin with; where there are more, the oldest is made anew."""
+BEGINNING_CHARS_MAX = 4096
+"""Longer ones are made each time: metadata may be large, and there may be many with it."""
+
+Info = bytes
+"""As lists tell it."""
 Asset = tuple[str, str]
 
 
@@ -85,6 +96,9 @@ class Gathering:
     _questions: deque[AskedInfos] = field(default_factory=deque)
     """Of other servers, that are being answered."""
     _next: int = 0
+    beginnings: dict[tuple[str, str, str], tuple[object, int, str]] = field(default_factory=dict)
+    """By account, stream and consumer: what an info begins with, behind the config and the time
+    that it tells."""
 
     def new_token(self) -> int:
         """By which the answer to a question is known; none of an earlier process is like it, whose
@@ -146,28 +160,27 @@ class Gathering:
         while self._working and self.budget.left > 0:
             token = self._working[0]
             open_ = self.open.get(token)
-            if open_ is None or not self._advance(open_):
+            if open_ is None or self._advance(open_):
                 self._working.popleft()
                 if open_ is not None and not open_.waiting:
                     del self.open[token]
                     open_.then(open_.infos)
 
     def _advance(self, open_: OpenGather) -> bool:
-        """One step of a list; whether there was one."""
-        if open_.here:
-            asset = open_.here.popleft()
-            info = self.info(open_.account, asset)
+        """More of a list; whether there is nothing left to do for it now."""
+        account, infos, here, told = open_.account, open_.infos, open_.here, open_.told
+        while here and self.budget.left > 0:
+            asset = here.popleft()
+            info = self.info(account, asset)
             if info is not None:
-                open_.infos[asset] = info
-        elif open_.told:
-            asset, document = open_.told.popleft()
+                infos[asset] = info
+        while told and not here and self.budget.left > 0:
+            asset, document = told.popleft()
             self.budget.left -= INFO_UNITS
             with suppress(DecodeError):  # It is listed as missing when the time is up.
-                open_.infos[asset] = _read(asset, document)
+                infos[asset] = _read(asset, document)
                 open_.waiting.discard(asset)
-        else:
-            return False
-        return True
+        return not here and not told
 
     def _group(self, account: str, asset: Asset) -> str:
         stream, consumer = asset
@@ -192,16 +205,53 @@ class Gathering:
         """The info of an asset that this server leads; None for others."""
         stream, name = asset
         self.budget.left -= INFO_UNITS
-        if name:
-            consumer = self.view.consumer_replica(account, stream, name)
-            if consumer is None or not consumer.group.leading:
-                return None
-            group = self.view.group(consumer.group.name)
-            return consumer_info.consumer_info(self.view, consumer.consumer, consumer.leader, group)
-        replica = self.view.stream_replica(account, stream)
+        text = self._of_consumer if name else self._of_stream
+        info = text(account, stream, name)
+        return None if info is None else info.encode("utf-8", "replace")
+
+    def _of_stream(self, account: str, name: str, _: str) -> str | None:
+        replica = self.view.stream_replica(account, name)
+        if replica is None or replica.leading is None or not replica.group.leading:
+            return None
+        view, made = self.view, replica.assignment
+        key, config = (account, name, ""), made.config
+        begun = self._beginning(key, config, made.created_ns)
+        if begun is None:
+            text = lists.listed(config_texts.STREAMS, config)
+            begun = stream_texts.begun(text, made.created_ns)
+            self._keep(key, (config, made.created_ns, begun))
+        cluster = answers.group_text(view, made.group) if view.clustered else ""
+        upstreams = replica.leading.inbound.infos()
+        return stream_texts.info_text(
+            view, made, replica.stream, begun, upstreams, domain=view.domain, cluster=cluster
+        )
+
+    def _of_consumer(self, account: str, stream: str, name: str) -> str | None:
+        replica = self.view.consumer_replica(account, stream, name)
         if replica is None or not replica.group.leading:
             return None
-        return streams.stream_info(self.view, replica.assignment, replica.stream)
+        view, consumer = self.view, replica.consumer
+        key, config = (account, stream, name), consumer.config
+        begun = self._beginning(key, config, consumer.created_ns)
+        if begun is None:
+            text = lists.listed(config_texts.CONSUMERS, config)
+            begun = consumer_texts.begun(consumer, text)
+            self._keep(key, (config, consumer.created_ns, begun))
+        group = view.group(replica.group.name) if view.clustered else None
+        return consumer_info.consumer_text(view, consumer, replica.leader, group, begun)
+
+    def _beginning(self, key: tuple[str, str, str], config: object, created_ns: int) -> str | None:
+        known = self.beginnings.get(key)
+        if known is None or known[0] is not config or known[1] != created_ns:
+            return None
+        return known[2]
+
+    def _keep(self, key: tuple[str, str, str], begun: tuple[object, int, str]) -> None:
+        if len(begun[2]) > BEGINNING_CHARS_MAX:
+            return
+        if len(self.beginnings) >= BEGINNINGS_KEPT and key not in self.beginnings:
+            del self.beginnings[next(iter(self.beginnings))]
+        self.beginnings[key] = begun
 
     def asked(self, peer: str, request: GatherRequest) -> None:
         """Another server collects. It is told at the end of the turn, when all is applied that
@@ -229,7 +279,7 @@ class Gathering:
                 asset = asked.assets.popleft()
                 info = self.info(asked.account, asset)
                 if info is not None:
-                    asked.infos.append((*asset, dumps(info)))
+                    asked.infos.append((*asset, info))
             if not asked.assets:
                 self._questions.popleft()
                 told = GatherReply(asked.token, asked.infos)
@@ -263,7 +313,9 @@ class Gathering:
 
 def _read(asset: Asset, document: bytes) -> Info:
     """Raises DecodeError."""
-    return loads(ConsumerInfo, document) if asset[1] else loads(StreamInfo, document)
+    if asset[1]:
+        return lists.listed_consumer(loads(ConsumerInfo, document))
+    return lists.listed_stream(loads(StreamInfo, document))
 
 
 def _streams(assets: Iterable[Asset]) -> Iterable[str]:

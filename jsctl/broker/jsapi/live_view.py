@@ -191,6 +191,8 @@ class ApiView:
     def damage(self, assigned: GroupAssignment) -> tuple[ReplicaDamage, ...]:
         """Replicas with messages that cannot be read, by the names of their servers."""
         cluster = self.engine.cluster
+        if not cluster.knows_damage:
+            return ()
         found = [
             ReplicaDamage(
                 name=self.name_of(peer),

@@ -31,7 +31,7 @@ _SCAN_RECORDS_MAX = 256
 """Messages looked at one by one before a filter is answered from the subject index."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StoreState:
     """A store at one moment. An empty store has `first_seq == last_seq + 1`."""
 
@@ -69,7 +69,7 @@ class Contents:
             num_subjects=len(index.subjects),
             num_deleted=deleted,
             mark=index.mark,
-            lost=tuple(index.lost.seqs.ranges()),
+            lost=tuple(index.lost.seqs.ranges()) if index.lost.seqs else (),
         )
 
     @property

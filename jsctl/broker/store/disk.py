@@ -246,9 +246,13 @@ class RealDisk:
 
     def list(self, directory: str) -> list[str]:
         full = self._text + directory
-        with _mapped("list", full), suppress(FileNotFoundError):
+        # A group that is made looks into two that are not there yet: without contexts.
+        try:
             return sorted(os.listdir(full))  # noqa: PTH208 (the same)
-        return []
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise _as_ours(error, "list", full) from error
 
     def make_directory(self, path: str, *, durable: bool = True) -> None:
         full = self._path(path)

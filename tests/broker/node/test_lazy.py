@@ -70,3 +70,17 @@ def test_a_server_without_jetstream_loads_none_of_it(clustered: bool) -> None:
     )
     parts = ("jsctl.broker.store.", "jsctl.broker.raft.", "jsctl.broker.assets.engine")
     assert not [name for name in done.stdout.split() if name.startswith(parts)]
+
+
+@pytest.mark.processes
+def test_a_module_takes_its_place_when_it_is_used() -> None:
+    script = """
+from jsctl.broker import lazy
+import sys
+one = other = lazy.module("jsctl.broker.conf.units")
+assert "jsctl.broker.conf.units" not in sys.modules
+held = [one]
+assert one.host_text and one is other is sys.modules["jsctl.broker.conf.units"]
+assert held[0].host_text is one.host_text
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -184,6 +184,23 @@ def test_connections_of_an_account(play: NodePlay, monkeypatch: Patch) -> None:
     assert len(calls) == 1
 
 
+@pytest.mark.parametrize("state", ["open", "closed", "any"])
+def test_a_page_of_connections_tells_of_no_others(
+    play: NodePlay, monkeypatch: Patch, state: str
+) -> None:
+    for _ in range(MANY):
+        play.hang_up(play.connect("a"))
+        play.connect("a")
+    calls = counting(monkeypatch, connection_facts, "conn_facts")
+    page = play.get("/connz", limit="3", offset="2", state=state)[1]
+    assert len(calls) == page["num_connections"] == 3
+    assert page["total"] >= MANY
+    ids = [one["cid"] for one in page["connections"]]
+    assert ids == sorted(ids)
+    by_name = play.get("/connz", limit="3", sort="bytes_to", state=state)[1]
+    assert by_name["total"] == page["total"]
+
+
 @pytest.mark.parametrize(
     ("params", "looks"), [({"js-server-only": "1"}, 0), ({"js-enabled-only": "1"}, 0), ({}, 1)]
 )

@@ -184,6 +184,11 @@ class LeadingStream:
 
     # Once a turn
 
+    @property
+    def has_captured(self) -> bool:
+        """Whether there is something to admit."""
+        return bool(self._sink.messages or self.admission.in_flight.rest)
+
     def admit(self) -> bool:
         """Propose what was captured, as far as it is in order and there is room.
 

@@ -65,6 +65,8 @@ class GroupAssignment:
     @property
     def members(self) -> tuple[str, ...]:
         """Everybody who holds a replica now or is to get one."""
+        if not self.former:
+            return self.peers
         return (*self.peers, *(peer for peer in self.former if peer not in self.peers))
 
 

@@ -152,10 +152,12 @@ class Meta:
 
     def consumer_count(self, account: str, stream: str) -> int:
         """How many consumers a stream has."""
-        if self.stream(account, stream) is None:
-            return 0
         applied = self._state.consumers.get((account, stream), {})
         changed = self._overlay.consumers(account, stream)
+        if not applied and not changed:
+            return 0
+        if self.stream(account, stream) is None:
+            return 0
         made = sum(map(bool, changed.values()))
         return len(applied) - len(applied.keys() & changed.keys()) + made
 

@@ -33,6 +33,8 @@ REPLICAS_MAX = 5
 DUPLICATE_WINDOW_NS = 2 * MINUTE_NS
 _SHORTEST_NS = SECOND_NS // 10
 _API_SPACES = (b"$JS.>", b"$JSC.>", b"$NRG.>")
+_MAY_MEET_SPACES = (b"$", b"*", b">")
+"""What begins with something else overlaps with none of them, nor with `$SYS.>`."""
 LEVEL_KEY = "_nats.req.level"
 TANGLED = "subjects have too many wildcards to be compared"
 _RESERVED_KEYS = (LEVEL_KEY, "_nats.ver", "_nats.level")
@@ -62,15 +64,16 @@ def checked(
     """
     _check_texts(config)
     _check_lengths(config)
-    config = _with_defaults(config, pedantic)
-    config = _with_window(config, pedantic, limits or ConfigLimits())
+    config = _with_defaults(config, pedantic, limits or ConfigLimits())
     if config.deny_purge and config.allow_rollup_hdrs:
         raise invalid("roll-ups require the purge permission")
-    _check_features(config, _COUNTER_RULES)
+    if config.allow_msg_counter:
+        _check_features(config, _COUNTER_RULES)
     _check_discards(config)
     config = _with_markers(config, pedantic)
     config = _with_schedules(config, pedantic)
-    _check_features(config, _PERSIST_RULES)
+    if config.persist_mode is PersistMode.ASYNC:
+        _check_features(config, _PERSIST_RULES)
     config = checked_upstreams(config, lookup, pedantic)
     config = _with_subjects(config)
     config = _with_mapping(config, pedantic)
@@ -78,7 +81,7 @@ def checked(
         config = replace(config, placement=None)
     if config.placement is not None and config.placement.preferred:
         raise invalid("preferred server not permitted in placement")
-    return _with_level(config)
+    return config
 
 
 def _check_lengths(config: StreamConfig) -> None:
@@ -108,18 +111,21 @@ def _check_texts(config: StreamConfig) -> None:
 _COUNTS = ("max_msgs", "max_msgs_per_subject", "max_bytes", "max_msg_size", "max_consumers")
 
 
-def _with_defaults(config: StreamConfig, pedantic: bool) -> StreamConfig:
+def _with_defaults(config: StreamConfig, pedantic: bool, limits: ConfigLimits) -> StreamConfig:
     if config.num_replicas > REPLICAS_MAX:
         raise invalid(f"maximum replicas is {REPLICAS_MAX}")
     if config.num_replicas < 0:
         raise api_error("JSReplicasCountCannotBeNegative")
     if config.first_seq > SKIPPED_TO_MAX:
         raise invalid(f"first sequence is too large, maximum allowed is {SKIPPED_TO_MAX}")
-    for name in _COUNTS:
-        if getattr(config, name) < -1 and pedantic:
+    for name in _COUNTS if pedantic else ():
+        if getattr(config, name) < -1:
             raise api_error("JSPedanticErrF", err=f"{name} must be set to -1")
-    return replace(
+    _check_age(config.max_age)
+    config = replace(
         config,
+        duplicate_window=_window(config, pedantic, limits.duplicate_window_max_ns),
+        metadata=_with_level(config),
         num_replicas=config.num_replicas or 1,
         max_msgs=_or_unlimited(config.max_msgs),
         max_msgs_per_subject=_or_unlimited(config.max_msgs_per_subject),
@@ -127,30 +133,30 @@ def _with_defaults(config: StreamConfig, pedantic: bool) -> StreamConfig:
         max_msg_size=_or_unlimited(config.max_msg_size),
         max_consumers=_or_unlimited(config.max_consumers),
     )
+    _check_window(config, limits.duplicate_window_max_ns)
+    return config
 
 
 def _or_unlimited(number: int) -> int:
     return number if number > 0 else -1
 
 
-def _with_window(config: StreamConfig, pedantic: bool, limits: ConfigLimits) -> StreamConfig:
-    maximum = limits.duplicate_window_max_ns
-    _check_age(config.max_age)
-    if not config.duplicate_window and config.mirror is None and not config.sources:
-        window = DUPLICATE_WINDOW_NS
-        if 0 < maximum < window:
-            if pedantic:
-                text = "duplicate window limits are higher than current limits"
-                raise api_error("JSPedanticErrF", err=text)
-            window = maximum
-        if 0 < config.max_age < window:
-            if pedantic:
-                text = "duplicate window cannot be bigger than max age"
-                raise api_error("JSPedanticErrF", err=text)
-            window = config.max_age
-        config = replace(config, duplicate_window=window)
-    _check_window(config, maximum)
-    return config
+def _window(config: StreamConfig, pedantic: bool, maximum: int) -> int:
+    window = config.duplicate_window
+    if window or config.mirror is not None or config.sources:
+        return window
+    window = DUPLICATE_WINDOW_NS
+    if 0 < maximum < window:
+        if pedantic:
+            text = "duplicate window limits are higher than current limits"
+            raise api_error("JSPedanticErrF", err=text)
+        window = maximum
+    if 0 < config.max_age < window:
+        if pedantic:
+            text = "duplicate window cannot be bigger than max age"
+            raise api_error("JSPedanticErrF", err=text)
+        window = config.max_age
+    return window
 
 
 def _check_age(age: int) -> None:
@@ -199,33 +205,33 @@ def _with_markers(config: StreamConfig, pedantic: bool) -> StreamConfig:
 _Rule = tuple[Callable[[StreamConfig], object], str]
 _COUNTER_RULES: tuple[_Rule, ...] = (
     (
-        lambda c: c.allow_msg_counter and c.discard is Discard.NEW,
+        lambda c: c.discard is Discard.NEW,
         "counter stream cannot use discard new",
     ),
     (
-        lambda c: c.allow_msg_counter and c.allow_msg_ttl,
+        lambda c: c.allow_msg_ttl,
         "counter stream cannot use message TTLs",
     ),
     (
-        lambda c: c.allow_msg_counter and c.allow_msg_schedules,
+        lambda c: c.allow_msg_schedules,
         "counter stream cannot use message schedules",
     ),
     (
-        lambda c: c.allow_msg_counter and c.retention is not Retention.LIMITS,
+        lambda c: c.retention is not Retention.LIMITS,
         "counter stream can only use limits retention",
     ),
 )
 _PERSIST_RULES: tuple[_Rule, ...] = (
     (
-        lambda c: c.persist_mode is PersistMode.ASYNC and c.storage is not Storage.FILE,
+        lambda c: c.storage is not Storage.FILE,
         "async persist mode is only supported on file storage",
     ),
     (
-        lambda c: c.persist_mode is PersistMode.ASYNC and c.num_replicas > 1,
+        lambda c: c.num_replicas > 1,
         "async persist mode is not supported on replicated streams",
     ),
     (
-        lambda c: c.persist_mode is PersistMode.ASYNC and c.allow_atomic,
+        lambda c: c.allow_atomic,
         "async persist mode is not supported with atomic batch publish",
     ),
 )
@@ -291,7 +297,7 @@ def _check_capture(config: StreamConfig, subject: bytes) -> None:
             raise invalid("capturing all subjects requires no-ack to be true")
         if config.num_replicas != 1:
             raise invalid("capturing all subjects requires replicas of 1")
-    if config.no_ack:
+    if config.no_ack or not subject.startswith(_MAY_MEET_SPACES):
         return
     for space in _API_SPACES:
         if overlaps(subject, space) and not subset(subject, b"$JS.EVENT.>"):
@@ -352,10 +358,11 @@ def required_level(config: StreamConfig) -> int:
     return 1 if config.allow_msg_ttl or config.subject_delete_marker_ttl else 0
 
 
-def _with_level(config: StreamConfig) -> StreamConfig:
+def _with_level(config: StreamConfig) -> dict[str, str]:
+    """The metadata; what defaults change makes no other level of it."""
     metadata = {k: v for k, v in config.metadata.items() if k not in _RESERVED_KEYS}
     metadata[LEVEL_KEY] = str(required_level(config))
-    return replace(config, metadata=metadata)
+    return metadata
 
 
 # Updates.

@@ -9,7 +9,7 @@ after a restart; effects on memory are always applied.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from jsctl.api.codec import dumps, loads
@@ -449,7 +449,7 @@ class Stream:
             subjects=subjects,
             num_deleted=found.num_deleted,
             deleted=self._deleted() if deleted_details else (),
-            lost=self._lost(found.lost),
+            lost=LostData(msgs=every_seq(found.lost)) if found.lost else None,
             consumer_count=consumers,
         )
 
@@ -458,13 +458,12 @@ class Stream:
         return len(self.store.names(Filters((subjects_filter,))))
 
     def _deleted(self) -> tuple[int, ...]:
-        ranges = self.store.deleted().ranges()
-        return tuple([seq for low, high in ranges for seq in range(low, high + 1)])
+        return every_seq(self.store.deleted().ranges())
 
-    def _lost(self, ranges: tuple[tuple[int, int], ...]) -> LostData | None:
-        if not ranges:
-            return None
-        return LostData(msgs=tuple([seq for low, high in ranges for seq in range(low, high + 1)]))
+
+def every_seq(ranges: Iterable[tuple[int, int]]) -> tuple[int, ...]:
+    """Sequences as infos name them, each for itself."""
+    return tuple([seq for low, high in ranges for seq in range(low, high + 1)])
 
 
 def _without(frame: Frame, skipped: Sequence[int]) -> Sequence[bytes]:

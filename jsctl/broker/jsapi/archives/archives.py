@@ -9,7 +9,7 @@ from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from jsctl.api.codec import dumps
+from jsctl.api.codec import dumps, loads
 from jsctl.api.consumer import ConsumerInfo
 from jsctl.api.errors import ApiError, api_error
 from jsctl.api.responses import StreamSnapshotResponse
@@ -130,7 +130,7 @@ class Archives:
             # Messages that come while those that are there are checked are not in the archive.
             partial(self._begun, contents.state_of(self.view, replica)),
             self.view.now_ns,
-            {name: found for (_, name), found in infos.items() if isinstance(found, ConsumerInfo)},
+            {name: loads(ConsumerInfo, found) for (_, name), found in infos.items()},
         )
         self._snapshots.append(made)
         made.work()

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 else:
     api = lazy.module("jsctl.broker.handlers.api")
 
+SUBJECTS_KEPT = 512
+"""Requests that are in flight at a time, as a rule; with one more all are looked up anew."""
+SUBJECT_BYTES_KEPT = 512
+
 
 class Placing:
     """Reads the view, and changes nothing."""
@@ -22,14 +26,18 @@ class Placing:
 
     def __init__(self, view: ApiView) -> None:
         self._view = view
-        self._resolved: tuple[bytes, Resolved | None] = (b"", None)
+        self._resolved: dict[bytes, Resolved | None] = {}
 
     def resolve(self, request: ApiRequest) -> "Resolved | None":
-        """The route; on its way a request asks for it several times in a row."""
-        subject, found = self._resolved
-        if subject != request.subject:
-            found = api.resolve(request.subject)
-            self._resolved = request.subject, found
+        """The route; on its way a request asks for it several times, and others in between."""
+        known, subject = self._resolved, request.subject
+        if subject in known:
+            return known[subject]
+        found = api.resolve(subject)
+        if len(subject) <= SUBJECT_BYTES_KEPT:
+            if len(known) >= SUBJECTS_KEPT:
+                known.clear()
+            known[subject] = found
         return found
 
     def target(self, request: ApiRequest) -> Decider | None:

@@ -59,7 +59,8 @@ class Settling:
             replica = self.view.stream_replica(account, name)
             if replica is None or replica.leading is None:
                 continue
-            replica.leading.admit()
+            if replica.leading.has_captured:
+                replica.leading.admit()
             raft = replica.group.raft
             if raft.applied < raft.last_index:
                 behind.append((replica.group, raft.last_index))

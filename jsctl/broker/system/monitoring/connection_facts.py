@@ -17,7 +17,8 @@ from jsctl.broker.system.monitoring.view import AccountFacts, ConnFacts, RouteFa
 
 def conn_facts(session: ClientSession, *, closed: bool = False) -> ConnFacts:
     """A client connection, open or closed."""
-    greeting, remote = session.greeting, session.remote
+    greeting, remote, account = session.greeting, session.remote, session.account.name
+    vouched_for = session.user in session.context.router.accounts.logins.nkeys
     return ConnFacts(
         cid=session.client_id,
         host=remote.remote_host,
@@ -37,8 +38,8 @@ def conn_facts(session: ClientSession, *, closed: bool = False) -> ConnFacts:
         lang=greeting.lang,
         version=greeting.version,
         user=session.user,
-        account=session.account.name,
-        issuer_key=session.facts().issuer,
+        account=account,
+        issuer_key=account if vouched_for else "",
         kept_subscriptions=partial(client_subscriptions, session) if closed else tuple,
     )
 

@@ -1,6 +1,7 @@
 """`/connz`, `/routez`, `/subsz`, `/leafz`."""
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 
 from jsctl.api.monitoring.connz import (
     ConnInfo,
@@ -19,7 +20,7 @@ from jsctl.api.monitoring.connz import (
 from jsctl.api.times import format_duration, format_time
 from jsctl.broker.subject.matching import overlapping
 from jsctl.broker.subject.validity import is_valid_literal
-from jsctl.broker.system.monitoring.view import ConnFacts, RouteFacts, ServerView
+from jsctl.broker.system.monitoring.view import ConnFacts, ListedConn, RouteFacts, ServerView
 from jsctl.broker.system.monitoring.words import (
     CONNECTIONS_LISTED,
     Refused,
@@ -34,12 +35,13 @@ GLOBAL_ACCOUNT = "$G"
 _CLOSED_ONLY = ("stop", "reason")
 
 SortKey = Callable[[ConnFacts, int], int | str]
+Sort = tuple[SortKey | None, bool]
 
-# name -> (key of a connection at a time, largest first)
-_SORTS: dict[str, tuple[SortKey, bool]] = {
-    "": (lambda c, now: c.cid, False),
-    "cid": (lambda c, now: c.cid, False),
-    "start": (lambda c, now: c.cid, False),
+# name -> (key of a connection at a time or None for its number, largest first)
+_SORTS: dict[str, Sort] = {
+    "": (None, False),
+    "cid": (None, False),
+    "start": (None, False),
     "subs": (lambda c, now: c.subscriptions, True),
     "pending": (lambda c, now: c.pending_bytes, True),
     "msgs_to": (lambda c, now: c.out_msgs, True),
@@ -67,10 +69,8 @@ def connz(view: ServerView, options: ConnzOptions) -> Connz:
     limit = 1 if options.cid else options.limit if options.limit > 0 else CONNECTIONS_LISTED
     candidates = _of_state(view, options)
     found = _filtered(view, candidates, options)
-    key, largest_first = sort
-    found.sort(key=lambda conn: key(conn, view.now_ns), reverse=largest_first)
     offset = max(options.offset, 0)
-    shown = [conn_info(view, conn, options) for conn in page(found, offset, limit)]
+    shown = [conn_info(view, one, options) for one in _sorted(view, found, sort, offset, limit)]
     return Connz(
         server_id=view.settings.server_id,
         now=format_time(view.now_ns),
@@ -82,8 +82,21 @@ def connz(view: ServerView, options: ConnzOptions) -> Connz:
     )
 
 
-def _of_state(view: ServerView, options: ConnzOptions) -> list[ConnFacts]:
-    conns: list[ConnFacts] = []
+def _sorted(
+    view: ServerView, found: list[ListedConn], sort: Sort, offset: int, limit: int
+) -> Sequence[ConnFacts]:
+    """A page of them; where they stand by their numbers, nothing is asked of the others."""
+    key, largest_first = sort
+    if key is None:
+        found.sort(key=attrgetter("cid"))
+        return [one.facts() for one in page(found, offset, limit)]
+    facts = [one.facts() for one in found]
+    facts.sort(key=lambda conn: key(conn, view.now_ns), reverse=largest_first)
+    return page(facts, offset, limit)
+
+
+def _of_state(view: ServerView, options: ConnzOptions) -> list[ListedConn]:
+    conns: list[ListedConn] = []
     if options.state in (OPEN, ALL):
         conns.extend(view.connections(options.acc))
     if options.state in (CLOSED, ALL):
@@ -91,13 +104,13 @@ def _of_state(view: ServerView, options: ConnzOptions) -> list[ConnFacts]:
     return conns
 
 
-def _filtered(view: ServerView, conns: list[ConnFacts], options: ConnzOptions) -> list[ConnFacts]:
+def _filtered(view: ServerView, conns: list[ListedConn], options: ConnzOptions) -> list[ListedConn]:
     if options.cid:
         return [conn for conn in conns if conn.cid == options.cid][:1]
     if options.mqtt_client:
         return []
     if options.user:
-        conns = [conn for conn in conns if conn.user == options.user]
+        conns = [conn for conn in conns if conn.facts().user == options.user]
     if options.filter_subject not in ("", ">"):
         meets = overlapping(options.filter_subject.encode())
         conns = [conn for conn in conns if conn.stop_ns or view.listens(conn.cid, meets)]

@@ -202,8 +202,7 @@ class JetStreamReport:
         replica = self.view.stream_replica(account, stream)
         if replica is None:
             return None
-        info = stream_info(self.view, replica.assignment, replica.stream)
-        return replace(info, config=replica.assignment.config)
+        return stream_info(self.view, replica.assignment, replica.stream, bare=True)
 
     def consumers(self, account: str, stream: str) -> list[ConsumerFacts]:
         """Local replicas of a stream's consumers."""
@@ -218,17 +217,15 @@ class JetStreamReport:
         return shown + [self._direct(consumer) for consumer in direct]
 
     def _direct(self, found: DirectConsumer) -> ConsumerFacts:
-        info = consumer_info(self.view, found.consumer, found.leader, None)
-        info = replace(info, config=found.consumer.config, cluster=None)
-        return ConsumerFacts(info, raft_group="", direct=True)
+        info = consumer_info(self.view, found.consumer, found.leader, None, bare=True)
+        return ConsumerFacts(replace(info, cluster=None), raft_group="", direct=True)
 
     def _consumer(self, replica: ConsumerReplica) -> ConsumerFacts:
-        view = self.view
-        info = consumer_info(view, replica.consumer, replica.leader, view.group(replica.group.name))
-        info = replace(info, config=replica.consumer.config)
+        view, name = self.view, replica.group.name
+        group = view.group(name) if view.clustered else None
         return ConsumerFacts(
-            info if view.clustered else replace(info, cluster=None),
-            raft_group=replica.group.name if self.view.clustered else "",
+            consumer_info(view, replica.consumer, replica.leader, group, bare=True),
+            raft_group=name if view.clustered else "",
             direct=replica.consumer.config.direct,
         )
 

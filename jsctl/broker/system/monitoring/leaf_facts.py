@@ -1,5 +1,7 @@
 """Leaf nodes and hubs, in the words of monitoring; loaded where there are some."""
 
+from functools import partial
+
 from jsctl.api.monitoring.connz import LeafInfo
 from jsctl.api.monitoring.varz import DenyRules, LeafNodeOptsVarz, RemoteLeafOptsVarz
 from jsctl.api.times import format_duration
@@ -7,11 +9,16 @@ from jsctl.broker.conf.units import host_text
 from jsctl.broker.leafnode_options import GLOBAL_ACCOUNT, LeafNodeOptions, LeafRemote
 from jsctl.broker.leafnodes.types import LeafFacts
 from jsctl.broker.system.monitoring.connection_facts import sub_detail
-from jsctl.broker.system.monitoring.view import ConnFacts
+from jsctl.broker.system.monitoring.view import ConnFacts, ListedConn
 from jsctl.broker.tls_options import SECOND_NS
 
 KIND = "Leafnode"
 TLS_TIMEOUT_NS = 2 * SECOND_NS
+
+
+def listed(leaf: LeafFacts) -> ListedConn:
+    """A connection among very many."""
+    return ListedConn(leaf.leaf_id, partial(conn_facts, leaf), leaf.stopped_ns)
 
 
 def conn_facts(leaf: LeafFacts) -> ConnFacts:

@@ -1,6 +1,7 @@
 """The live server as monitoring sees it. Reads only; `look` sets the moment."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from jsctl.api.monitoring.connz import LeafInfo, SubDetail, SublistStats
@@ -20,11 +21,11 @@ from jsctl.broker.system.monitoring.jetstream_facts import JetStreamReport
 from jsctl.broker.system.monitoring.settings_facts import settings
 from jsctl.broker.system.monitoring.view import (
     AccountFacts,
-    ConnFacts,
     ConsumerFacts,
     GateFacts,
     HealthFacts,
     JetStreamFacts,
+    ListedConn,
     Meets,
     PerKind,
     RouteFacts,
@@ -159,24 +160,29 @@ class MonitorView:
 
     # Connections
 
-    def connections(self, account: str = "") -> Sequence[ConnFacts]:
+    def connections(self, account: str = "") -> Sequence[ListedConn]:
         """Open client connections, of all accounts unless one is named, and leaf nodes among
         them."""
-        sessions = [one for one in self._server.sessions if _is_of(account, one)]
-        found = list(map(facts.conn_facts, sessions))
+        sessions: Iterable[ClientSession] = self._server.sessions
+        if account:
+            sessions = [one for one in sessions if one.account.name == account]
+        found = [ListedConn(one.client_id, partial(facts.conn_facts, one)) for one in sessions]
         leafs = self._server.leafs
         if leafs is not None:
-            found += map(leaf_facts.conn_facts, leafs.facts(account))
+            found += map(leaf_facts.listed, leafs.facts(account))
         return found
 
-    def closed_connections(self, account: str = "") -> Sequence[ConnFacts]:
+    def closed_connections(self, account: str = "") -> Sequence[ListedConn]:
         """The last closed ones, oldest first."""
-        sessions = [one for one in self._server.sessions.closed if _is_of(account, one)]
-        found = [facts.conn_facts(one, closed=True) for one in sessions]
+        found = [
+            ListedConn(one.client_id, partial(facts.conn_facts, one, closed=True), one.stopped_ns)
+            for one in self._server.sessions.closed
+            if account in ("", one.account.name)
+        ]
         leafs = self._server.leafs
         if leafs is not None:
             closed = [one for one in leafs.connections.closed if account in ("", one.account)]
-            found += map(leaf_facts.conn_facts, closed)
+            found += map(leaf_facts.listed, closed)
             found.sort(key=lambda one: one.stop_ns)
         return found
 
@@ -325,10 +331,6 @@ class MonitorView:
     def health(self, *, assets: bool = True) -> HealthFacts:
         """What health depends on, with the state of all assets if that is wanted."""
         return HealthReport(self._server.engine, self._tallies.failed).facts(assets=assets)
-
-
-def _is_of(account: str, session: ClientSession) -> bool:
-    return account in ("", session.account.name)
 
 
 def _known_servers(server: ServerParts) -> int:

@@ -137,7 +137,7 @@ class Totals:
     disk_wait_max_ns: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ConnFacts:
     """A client connection, open or (`stop_ns` > 0) closed."""
 
@@ -172,6 +172,15 @@ class ConnFacts:
     kept_subscriptions: Callable[[], Sequence[SubDetail]] = tuple
     """Closed connections only: what they had subscribed. Ten thousand of them may be kept, and a
     page shows few."""
+
+
+@dataclass(slots=True)
+class ListedConn:
+    """One of very many connections, of which a page shows few: all else is asked for of those."""
+
+    cid: int
+    facts: Callable[[], ConnFacts]
+    stop_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,10 +340,10 @@ class ServerView(Protocol):
     def http_requests(self) -> Mapping[str, int]:
         """How often each monitoring path was asked for."""
 
-    def connections(self, account: str = "") -> Sequence[ConnFacts]:
+    def connections(self, account: str = "") -> Sequence[ListedConn]:
         """Open client connections, of all accounts unless one is named."""
 
-    def closed_connections(self, account: str = "") -> Sequence[ConnFacts]:
+    def closed_connections(self, account: str = "") -> Sequence[ListedConn]:
         """The last closed ones, likewise."""
 
     def subscriptions_of(self, cid: int) -> Sequence[SubDetail]:

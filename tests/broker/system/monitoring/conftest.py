@@ -37,6 +37,7 @@ from jsctl.broker.system.monitoring.view import (
     HealthFacts,
     JetStreamFacts,
     JsAccountFacts,
+    ListedConn,
     Meets,
     RouteFacts,
     Settings,
@@ -50,6 +51,14 @@ SECOND = 1_000_000_000
 NOW = 1_790_000_000 * SECOND
 SERVER = shutil.which("nats-server") or str(Path(sys.executable).parent / "nats-server")
 LED_STREAM = StreamFacts("S", 5, 215, 1, True, 1, "S-R3F-x")
+
+
+def _listed(conns: Sequence[ConnFacts], account: str) -> list[ListedConn]:
+    return [
+        ListedConn(one.cid, lambda found=one: found, one.stop_ns)  # type: ignore[misc]  # itself
+        for one in conns
+        if account in ("", one.account)
+    ]
 
 
 def conn(cid: int, account: str = "A", user: str = "a", **more: object) -> ConnFacts:
@@ -162,11 +171,11 @@ class FakeView:
     def http_requests(self) -> Mapping[str, int]:
         return {"/varz": 1, "/": 1}
 
-    def connections(self, account: str = "") -> Sequence[ConnFacts]:
-        return [one for one in self.conns if account in ("", one.account)]
+    def connections(self, account: str = "") -> Sequence[ListedConn]:
+        return _listed(self.conns, account)
 
-    def closed_connections(self, account: str = "") -> Sequence[ConnFacts]:
-        return [one for one in self.closed if account in ("", one.account)]
+    def closed_connections(self, account: str = "") -> Sequence[ListedConn]:
+        return _listed(self.closed, account)
 
     def subscriptions_of(self, cid: int) -> Sequence[SubDetail]:
         return [sub for sub in self.subs if sub.cid == cid]

@@ -1,0 +1,46 @@
+"""What only the machine can tell."""
+
+import os
+from collections import Counter
+
+import pytest
+
+from jsctl.broker.machine import DRAWN_BYTES, Chance
+
+DRAWS = 20_000
+
+
+@pytest.mark.parametrize("count", [1, 2, 62, 1 << 32, 1 << 88])
+def test_numbers_of_chance_are_below_what_is_asked(count: int) -> None:
+    chance = Chance()
+    assert all(0 <= chance.below(count) < count for _ in range(2 * DRAWN_BYTES // 8))
+
+
+def test_each_number_comes_as_often_as_others() -> None:
+    chance = Chance()
+    found = Counter(chance.below(62) for _ in range(DRAWS))
+    assert len(found) == 62
+    assert max(found.values()) < 2 * DRAWS / 62
+
+
+def test_the_system_is_asked_once_for_some_hundred_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+
+    def drawn(count: int) -> bytes:
+        asked.append(count)
+        return bytes(range(256)) * (count // 256)
+
+    monkeypatch.setattr(os, "urandom", drawn)
+    chance = Chance()
+    found = [chance.below(1 << 32) for _ in range(DRAWN_BYTES // 8)]
+    assert asked == [DRAWN_BYTES]
+    assert found[:2] == [0x03020100, 0x0B0A0908]
+    chance.below(2)
+    assert asked == [DRAWN_BYTES, DRAWN_BYTES]
+
+
+def test_two_have_other_numbers() -> None:
+    one, other = Chance(), Chance()
+    assert [one.below(1 << 32) for _ in range(8)] != [other.below(1 << 32) for _ in range(8)]
