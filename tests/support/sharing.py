@@ -1,4 +1,5 @@
-"""Which tests of a parallel run stay together: those of a file, or of all files with one Java.
+"""Which tests of a parallel run stay together: those of a file, of all files with one Java, and
+those that run alone.
 
 A worker that meets the first test with a Spark session starts Java and warms it up for half a
 minute of CPU time; with a worker for all of them that is done once.
@@ -44,7 +45,8 @@ ALONE = frozenset(
         "tests/dashboard/test_badge.py",
     }
 )
-"""Files with tests that have the machine for themselves: last, when nobody else has much to do."""
+"""Files with tests that have the machine for themselves: last, when nobody else has much to do, and
+one after the other by one worker, so that not all of them wait for it."""
 BESIDE = "tests/simulation/test_simulation_far.py"
 """Tests that only calculate, for half a minute and more of a processor in all: they come last, for
 who runs alone leaves all processors but one to them."""
@@ -68,13 +70,15 @@ def together(nodeid: str) -> str:
     if nodeid.startswith(SHARE_NOTHING):
         return nodeid
     file = nodeid.partition("::")[0]
+    if file in ALONE:
+        return "alone"
     return "a Spark session" if file in SPARK_SESSION else file
 
 
 def room(scope: str) -> str:
     """Among which tests something is: those that share servers, or wait alike."""
-    if scope in ALONE:
-        return "alone"
+    if scope == "alone":
+        return scope
     if scope.startswith(BESIDE):
         return "beside"
     return next((name for name, paths in ROOMS.items() if scope.startswith(paths)), "calculating")
