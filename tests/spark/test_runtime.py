@@ -2,9 +2,8 @@
 
 import site
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -20,11 +19,9 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[Launch]:
 
     seen: list[Launch] = []
 
-    @contextmanager
-    def gateway(launch: Launch) -> Iterator[None]:
+    def gateway(launch: Launch) -> NoReturn:
         seen.append(launch)
         raise JsctlError("not here")
-        yield
 
     monkeypatch.setattr(runtime, "gateway", gateway)
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
