@@ -12,7 +12,7 @@ from xdist.remote import Producer
 from tests.support.alone import taking_part
 from tests.support.peers import forget_attempts, try_again
 from tests.support.quick import choose_profile, is_left_out, is_quick, refuse_programs
-from tests.support.sharing import Sharing
+from tests.support.sharing import BESIDE, Sharing
 
 # What fails in a walk is told with its values, as in a test.
 pytest.register_assert_rewrite("tests.matrix")
@@ -107,13 +107,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> object:
 def pytest_runtest_protocol(
     item: pytest.Item, nextitem: pytest.Item | None
 ) -> Generator[None, object, object]:
-    """A test that measures time has the machine for itself; one that was tried again leaves nothing
-    behind."""
+    """A test that measures time has the machine for itself, but for those that only calculate on
+    the other processors; one that was tried again leaves nothing behind."""
     try:
         if "PYTEST_XDIST_WORKER" not in os.environ:
             return (yield)
         shared = Path(item.config.option.basetemp).parent  # Of all workers of this run
-        with taking_part(shared, alone=item.get_closest_marker("alone") is not None):
+        alone = item.get_closest_marker("alone") is not None
+        seats = (os.cpu_count() or 1) - 1 if item.nodeid.startswith(BESIDE) else 0
+        with taking_part(shared, alone=alone, seats=seats):
             return (yield)
     finally:
         if getattr(item, "execution_count", 1) > 1:

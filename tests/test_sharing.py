@@ -1,8 +1,18 @@
 """What stays together in a parallel run."""
 
 from pathlib import Path
+from threading import Thread
 
-from tests.support.sharing import ALONE, ROOMS, SHARE_NOTHING, SPARK_SESSION, choose, together
+from tests.support.alone import taking_part
+from tests.support.sharing import (
+    ALONE,
+    BESIDE,
+    ROOMS,
+    SHARE_NOTHING,
+    SPARK_SESSION,
+    choose,
+    together,
+)
 
 ROOT = Path(__file__).parent.parent
 
@@ -18,10 +28,15 @@ def test_what_shares_nothing_goes_to_any_worker() -> None:
     assert together(one) != together(other)
 
 
+def test_those_that_run_alone_wait_in_one_worker() -> None:
+    assert {together(f"{file}::test_one") for file in ALONE} == {"alone"}
+
+
 def test_the_places_are_there() -> None:
     assert (ROOT / SHARE_NOTHING).is_dir()
     assert all((ROOT / file).is_file() for file in SPARK_SESSION)
-    assert all((ROOT / file).is_file() for file in ALONE)
+    assert all((ROOT / file).is_file() for file in (*ALONE, BESIDE))
+    assert BESIDE.startswith(SHARE_NOTHING)
 
 
 def test_those_that_run_alone_are_known() -> None:
@@ -35,7 +50,8 @@ def test_those_that_run_alone_are_known() -> None:
 
 def test_workers_begin_with_what_suits_them() -> None:
     scopes = [
-        *ALONE,
+        f"{BESIDE}::test_a",
+        "alone",
         "tests/broker/test_a.py",
         "tests/broker/test_b.py",
         "tests/contract/test_a.py",
@@ -47,4 +63,26 @@ def test_workers_begin_with_what_suits_them() -> None:
     assert firsts == scopes[-3:]
     assert choose(scopes, 2 + len(ROOMS), 2) == firsts[0]
     assert choose(scopes[:-3], 3, 2) == "tests/broker/test_a.py"
-    assert choose(ALONE, 0, 2) in ALONE
+    assert choose(scopes[:-5], 0, 2) == choose(scopes[:-5], 5, 2) == "alone"
+    assert choose(scopes[:1], 0, 2) == scopes[0]
+
+
+def test_who_runs_alone_leaves_a_seat_to_who_calculates(tmp_path: Path) -> None:
+    order = []
+
+    def follow(seats: int) -> None:
+        with taking_part(tmp_path, alone=False, seats=seats):
+            order.append(f"of {seats}")
+
+    with taking_part(tmp_path, alone=True):
+        with taking_part(tmp_path, alone=False, seats=1):
+            waiting = [Thread(target=follow, args=(seats,)) for seats in (0, 1)]
+            for one in waiting:
+                one.start()
+            follow(2)
+            order.append("a seat is left")
+        order.append("it is over")
+    for one in waiting:
+        one.join()
+    assert order[:3] == ["of 2", "a seat is left", "it is over"]
+    assert sorted(order[3:]) == ["of 0", "of 1"]

@@ -182,7 +182,9 @@ def _is_installed(home: Path) -> bool:
         *site.getsitepackages(),
         *([site.getusersitepackages()] if site.ENABLE_USER_SITE else []),
     ]
-    return home.name == "pyspark" and str(home.parent) in places
+    # PySpark names its own place without symbolic links; a virtual environment may be behind one.
+    real = os.path.realpath(home.parent)
+    return home.name == "pyspark" and real in map(os.path.realpath, places)
 
 
 def _environ() -> dict[str, str]:

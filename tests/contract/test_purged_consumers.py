@@ -33,10 +33,13 @@ FILTERS: dict[str, tuple[str, ...]] = {
 ACKED = {"nothing": (), "the first": (0,), "the second": (1,), "all": (0, 1, 2, 3)}
 
 
-async def filled(js: JetStreamContext, name: str) -> None:
+async def filled(client: Client, js: JetStreamContext, name: str) -> None:
     await js.add_stream(StreamConfig(name=name, subjects=[f"{name}.*"]))
-    for number in range(COUNT):
-        await js.publish(f"{name}.{'abc'[number % 3]}", b"%d" % number)
+    subjects = [f"{name}.{'abc'[number % 3]}" for number in range(COUNT)]
+    for number, subject in enumerate(subjects[:-1]):
+        await client.publish(subject, b"%d" % number)
+    last = await js.publish(subjects[-1], b"%d" % (COUNT - 1))  # Behind all that came before.
+    assert last.seq == COUNT
 
 
 ROWS = Path(__file__).with_name("purged_consumers.txt")
@@ -63,7 +66,7 @@ async def test_where_a_consumer_stands(
     found = {}
     for number, (purge, asked) in enumerate(PURGES.items()):
         name = f"{fresh}{number}"
-        await filled(js, name)
+        await filled(client, js, name)
         subjects = [one.replace("X", name) for one in FILTERS[filters]]
         config = ConsumerConfig(
             durable_name="c", ack_policy=AckPolicy.EXPLICIT, filter_subjects=subjects or None
@@ -114,7 +117,7 @@ async def test_a_purge_beyond_the_last_message_is_where_the_stream_goes_on(
 async def test_limits_that_become_interest_let_go_of_what_was_consumed(
     client: Client, js: JetStreamContext, fresh: str
 ) -> None:
-    await filled(js, fresh)
+    await filled(client, js, fresh)
     await js.add_consumer(fresh, ConsumerConfig(durable_name="c", ack_policy=AckPolicy.EXPLICIT))
     pull = await Puller.open(client, fresh, "c")
     await pull.ask(batch=5, expires=SECOND_NS)

@@ -1,11 +1,11 @@
 """Planted bugs: one of some plans has to show each of them, and which one did is noted."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
 
 import pytest
 
 from jsctl.dataclass import dataclass
+from tests.simulation.outcomes import outcome
 from tests.simulation.plan import Plan
 from tests.simulation.run import failure
 from tests.simulation.settings import Build
@@ -69,18 +69,11 @@ def hunt_by(
     count = 0
     for name, plan in plans:
         told = attempt(plan)
-        if told.startswith(finds) and not _without(plan):
+        if told.startswith(finds) and not outcome(plan).failure:
             note(bug, name, told)
             return
         count += 1
     pytest.fail(f"not found in {count} plans")
-
-
-@cache
-def _without(plan: Plan) -> str:
-    """What a plan shows without any bug: several are sought by the same plan, and a run depends on
-    nothing else."""
-    return failure(plan)
 
 
 def note(bug: str, plan: str, told: str) -> None:

@@ -441,9 +441,14 @@ def digest(simulation: Simulation) -> str:
 
 
 def failure(plan: Plan, build: Build = Node) -> str:
-    """How a run breaks a promise, or a server ends of itself; empty when all is well."""
+    """How a run of a plan breaks a promise, or a server ends of itself; empty when all is well."""
+    return failure_of(Simulation(plan, build))
+
+
+def failure_of(simulation: Simulation) -> str:
+    """The same of a run that begins now."""
     try:
-        Simulation(plan, build).run()
+        simulation.run()
     except Exception as error:  # noqa: BLE001 - whatever is raised in a turn ends a server
         return f"{type(error).__name__}: {error}"
     return ""

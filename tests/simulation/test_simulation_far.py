@@ -19,6 +19,7 @@ from jsctl.broker.raft.state import RaftState
 from jsctl.broker.routing.gateways import GatewayRouting
 from tests.simulation.far_plan import calm, draw_far
 from tests.simulation.hunting import drawn, hunt
+from tests.simulation.outcomes import outcome
 from tests.simulation.run import Simulation
 from tests.simulation.world import SECOND
 
@@ -53,12 +54,12 @@ FOUNDED_NS = 4 * SECOND
     [(seed, servers) for servers, count in FIXED.items() for seed in range(count)],
 )
 def test_fixed_seeds(seed: int, servers: int) -> None:
-    Simulation(draw_far(seed, servers)).run()
+    assert not outcome(draw_far(seed, servers)).failure
 
 
 @pytest.mark.parametrize(("seed", "servers"), FOUND)
 def test_seeds_that_failed_once(seed: int, servers: int) -> None:
-    Simulation(draw_far(seed, servers)).run()
+    assert not outcome(draw_far(seed, servers)).failure
 
 
 @pytest.mark.parametrize("far_ms", [pytest.param(25, marks=pytest.mark.mutants), 75])
@@ -77,10 +78,10 @@ def test_a_long_way_makes_no_elections(far_ms: int) -> None:
 
 
 def test_runs_are_busy() -> None:
-    runs = [Simulation(draw_far(seed, 3)).run() for seed in range(3)]
-    assert sum(run.room.heard for run in runs) > 10_000
-    assert sum(run.asker.answers for run in runs) > 300
-    assert sum(run.checker.acknowledged for run in runs) > 200
+    runs = [outcome(draw_far(seed, 3)) for seed in range(3)]
+    assert sum(run.heard for run in runs) > 10_000
+    assert sum(run.answers for run in runs) > 300
+    assert sum(run.acknowledged for run in runs) > 200
 
 
 def _far_members_are_asked_first(patch: Patch) -> None:

@@ -11,6 +11,7 @@ from jsctl.broker.turn import DiskBatch
 from tests.simulation.disk_queue import DiskQueue
 from tests.simulation.hunting import drawn, hunt, hunt_build
 from tests.simulation.machine import Process
+from tests.simulation.outcomes import outcome
 from tests.simulation.plan import draw_loop
 from tests.simulation.run import Simulation, failure
 from tests.simulation.test_simulation_kind_mutants import IgnoresFailedDisks
@@ -27,7 +28,7 @@ Patch = pytest.MonkeyPatch
 def test_fixed_seeds(servers: int, first: int) -> None:
     for seed in range(first, first + BLOCK):
         plan = draw_loop(seed, servers)
-        assert not failure(plan), plan
+        assert not outcome(plan).failure, plan
 
 
 def test_who_hears_late_of_an_election_in_a_term_that_is_over_lacks_what_came_since() -> None:

@@ -12,6 +12,7 @@ from jsctl.broker.store.segments.patient_file import PatientFile
 from jsctl.broker.store.segments.rewrite import SegmentRewrite
 from jsctl.broker.store.segments.segment import segment_name
 from tests.simulation.hunting import drawn, hunt
+from tests.simulation.outcomes import outcome
 from tests.simulation.plan import Plan, draw_room, draw_turmoil
 from tests.simulation.run import failure
 
@@ -24,7 +25,7 @@ Patch = pytest.MonkeyPatch
 def test_fixed_seeds(drawing: Callable[[int, int], Plan], servers: int) -> None:
     for seed in range(BLOCK):
         plan = drawing(seed, servers)
-        assert not failure(plan), plan
+        assert not outcome(plan).failure, plan
 
 
 def test_what_needs_room_happens(monkeypatch: Patch) -> None:

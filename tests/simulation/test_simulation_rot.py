@@ -23,6 +23,7 @@ from jsctl.broker.store.wal.recovery import Scan
 from tests.simulation import rot
 from tests.simulation.disks import MachineDisk
 from tests.simulation.hunting import drawn, hunt
+from tests.simulation.outcomes import outcome
 from tests.simulation.plan import (
     ConsumerKind,
     Item,
@@ -72,7 +73,7 @@ FOUND = [
 def test_fixed_seeds_of_rotting_disks(first: int) -> None:
     for seed in range(first, first + 3):
         plan = draw_rot(seed)
-        assert not failure(plan), plan
+        assert not outcome(plan).failure, plan
 
 
 def test_a_lone_replica_may_forget_what_was_removed(monkeypatch: Patch) -> None:
@@ -120,7 +121,7 @@ def test_a_lost_log_while_a_replica_leaves() -> None:
 @pytest.mark.parametrize(("seed", "servers"), FOUND)
 def test_seeds_of_rotting_disks_that_failed_once(seed: int, servers: int) -> None:
     plan = draw_rot(seed, servers)
-    assert not failure(plan), plan
+    assert not outcome(plan).failure, plan
 
 
 def _damaged_logs_count_as_whole(patch: Patch) -> None:

@@ -1,4 +1,5 @@
-"""Which tests of a parallel run stay together: those of a file, or of all files with one Java.
+"""Which tests of a parallel run stay together: those of a file, of all files with one Java, and
+those that run alone.
 
 A worker that meets the first test with a Spark session starts Java and warms it up for half a
 minute of CPU time; with a worker for all of them that is done once.
@@ -6,7 +7,8 @@ minute of CPU time; with a worker for all of them that is done once.
 Which worker takes which: as many workers as there are processors begin with tests that calculate,
 the others with tests that wait for servers. So the processors always have work, and servers that
 tests share, which take their part of a processor even when nobody asks them, are started by few
-workers.
+workers. At the end one has the machine but for a processor for itself, with the tests that run
+alone, and others do what only calculates beside it.
 """
 
 import os
@@ -43,7 +45,11 @@ ALONE = frozenset(
         "tests/dashboard/test_badge.py",
     }
 )
-"""Files with tests that have the machine for themselves: last, when nobody else has much to do."""
+"""Files with tests that have the machine for themselves: last, when nobody else has much to do, and
+one after the other by one worker, so that not all of them wait for it."""
+BESIDE = "tests/simulation/test_simulation_far.py"
+"""Tests that only calculate, for half a minute and more of a processor in all: they come last, for
+who runs alone leaves all processors but one to them."""
 ROOMS: dict[str, tuple[str, ...]] = {
     "contract": ("tests/contract/", "tests/acceptance/"),
     "commands": ("tests/commands/", "tests/docs/"),
@@ -64,13 +70,17 @@ def together(nodeid: str) -> str:
     if nodeid.startswith(SHARE_NOTHING):
         return nodeid
     file = nodeid.partition("::")[0]
+    if file in ALONE:
+        return "alone"
     return "a Spark session" if file in SPARK_SESSION else file
 
 
 def room(scope: str) -> str:
     """Among which tests something is: those that share servers, or wait alike."""
-    if scope in ALONE:
-        return "alone"
+    if scope == "alone":
+        return scope
+    if scope.startswith(BESIDE):
+        return "beside"
     return next((name for name, paths in ROOMS.items() if scope.startswith(paths)), "calculating")
 
 
@@ -82,7 +92,7 @@ def choose(scopes: Iterable[str], worker: int, processors: int) -> str:
         shift = (worker - processors) % len(ROOMS)
         names = tuple(ROOMS)
         order = (*names[shift:], *names[:shift], "calculating")
-    return min(scopes, key=lambda scope: (*order, "alone").index(room(scope)))
+    return min(scopes, key=lambda scope: (*order, "alone", "beside").index(room(scope)))
 
 
 class Sharing(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
