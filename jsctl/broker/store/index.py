@@ -8,6 +8,7 @@ that decides what limits remove, so that a damaged replica removes what the othe
 It knows nothing of files, records' bytes or the caller's log.
 """
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -31,6 +32,14 @@ class Facts(NamedTuple):
 
 UNKNOWN = Facts(0, 0, 0, b"")
 """Of a record of which no copy of its facts is left."""
+
+
+class KnownNewest(NamedTuple):
+    """The newest sequence of each subject that passes, as it was once; never changed."""
+
+    filters: Filters
+    state: tuple[int, ...]
+    seqs: "array[int]"
 
 
 class LostRecords:
@@ -99,6 +108,7 @@ class StoreIndex:
         "lost",
         "mark",
         "messages",
+        "newest",
         "subjects",
     )
 
@@ -113,6 +123,13 @@ class StoreIndex:
         self.last_time = 0
         self.mark = 0
         self.digest = 0
+        self.newest: KnownNewest | None = None
+        """What was looked for last: many ask for the same at once."""
+
+    @property
+    def state(self) -> tuple[int, ...]:
+        """Of the same index the same twice: nothing came or went in between."""
+        return self.last, self.retained_digest, len(self.lost)
 
     # What there would be without damage.
 
@@ -166,12 +183,12 @@ class StoreIndex:
             found = list({*found, *self.lost.subjects.select(filters)})
         return found
 
-    def retained_names(self, filters: Filters) -> list[bytes]:
-        """All subjects, those of damaged messages too; only those that pass where that takes no
-        look at all of them."""
-        found = self.subjects.names(filters)
+    def retained_candidates(self, filters: Filters) -> list[bytes]:
+        """Subjects among which are all that pass, those of damaged messages too: as few as can be
+        found without a look at all of them."""
+        found = self.subjects.candidates(filters)
         if self.lost:
-            found = list({*found, *self.lost.subjects.names(filters)})
+            found = list({*found, *self.lost.subjects.candidates(filters)})
         return found
 
     def newest_of(self, subjects: Sequence[bytes], up_to: int) -> list[int]:

@@ -5,7 +5,7 @@ or one to four where there are many, or nothing where they are a range.
 """
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from jsctl.broker.store.sequences.packed import TAIL_SEQS_MAX, PackedSeqs, Steps
 from jsctl.broker.store.sequences.positions import Positions
@@ -16,7 +16,7 @@ _MERGED_MIN = 4096
 _ORDERED_MIN = 4096
 """From so many subjects on, a look through all of them takes longer than to keep them in order."""
 _FEW = 8
-"""Those that begin alike are looked up where they are at most this part of all."""
+"""Those that have a pattern's tokens are looked up where they are at most this part of all."""
 _JUMP_SUBJECTS = 16
 """Up to this many matching subjects, sequences are merged rather than messages scanned."""
 
@@ -31,7 +31,7 @@ class SubjectIndex:
         self._ordered: OrderedSubjects | None = None
         """All subjects, and some that are gone; None where nobody looked for a pattern."""
         self.searched = 0
-        """How many were held against patterns. Only changed here."""
+        """How many were held against patterns."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -234,26 +234,33 @@ class SubjectIndex:
         entries = self._entries
         if filters.only_literals:
             return [one for one in filters.literals if one in entries]
-        few = self._few(filters) if len(entries) >= _ORDERED_MIN else None
-        some = entries if few is None else few
+        few = self._few(filters)
+        return self.passing(filters, entries if few is None else few)
+
+    def passing(self, filters: Filters, some: Collection[bytes]) -> list[bytes]:
+        """Those of some subjects that pass."""
         self.searched += len(some)
         return filters.select(some)
 
     def _few(self, filters: Filters) -> list[bytes] | None:
-        """Subjects among which are all that pass; None if these are a large part of all."""
-        entries, starts = self._entries, filters.starts()
-        if not starts:
+        """Those that have what the patterns do; None if these are a large part of all."""
+        entries = self._entries
+        if filters.is_all or len(entries) < _ORDERED_MIN:
             return None
         if self._ordered is not None:
             self._look_at_order(self._ordered)
         if self._ordered is None:
             self._ordered = OrderedSubjects(entries)
-        found = self._ordered.beginning(starts, len(entries) // _FEW)
+        found = self._ordered.passing(filters.patterns, len(entries) // _FEW)
         return None if found is None else [one for one in dict.fromkeys(found) if one in entries]
 
-    def names(self, filters: Filters) -> list[bytes]:
-        """All subjects; only those that pass where that takes no look at all of them."""
-        return self.select(filters) if filters.only_literals else list(self._entries)
+    def candidates(self, filters: Filters) -> list[bytes]:
+        """Subjects among which are all that pass: as few as can be found without a look at all of
+        them."""
+        if filters.only_literals:
+            return self.select(filters)
+        few = self._few(filters)
+        return list(self._entries) if few is None else few
 
     def count(self, subject: bytes) -> int:
         """Live messages of a subject."""

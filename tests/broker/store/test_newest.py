@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.index import StoreIndex
 from jsctl.broker.store.memory_store import MemoryStore
-from jsctl.broker.store.views.newest import NewestOfEach
+from jsctl.broker.store.views.newest import KNOWN, NewestOfEach
 from jsctl.broker.subject.matching import Filters
 from tests.support.quick import examples
 
@@ -97,3 +97,40 @@ def test_no_step_looks_at_more_than_a_portion() -> None:
     assert max(looked) <= 256
     assert max(sizes) <= 2 * 256, "parts of the merged run are about a portion"
     assert search.found.tolist() == list(range(1, 10_001))
+
+
+def test_what_was_found_is_not_looked_for_again_while_nothing_changes() -> None:
+    made = store([b"k.%d" % (number % 500) for number in range(1000)])
+    index = index_of(made)
+
+    def search(filters: Filters) -> tuple[list[int], int]:
+        before = index.subjects.searched
+        found = NewestOfEach(index, filters, 64)
+        while not found.step():
+            pass
+        assert found.found.tolist() == made.multi_last(filters)
+        return found.found.tolist(), index.subjects.searched - before - 500
+
+    every, other = Filters((b"k.>",)), Filters((b"*.3",))
+    first, looked = search(every)
+    assert looked == 500
+    assert search(Filters((b"k.>",))) == (first, 500 // KNOWN)
+    assert search(other)[1] == 500
+    assert search(every)[1] == 500, "one is kept"
+    store([b"k.7"], 2, made)
+    assert search(every)[1] == 500
+    made.remove([600], 3)
+    assert search(every)[1] == 500
+    assert search(every)[1] == 499 // KNOWN
+
+
+def test_what_changed_while_it_was_looked_for_is_not_kept() -> None:
+    made = store([b"k.%d" % number for number in range(100)])
+    search = NewestOfEach(index_of(made), FILTERS[0], 16)
+    search.step()
+    made.remove([90], 2)
+    while not search.step():
+        pass
+    again = NewestOfEach(index_of(made), FILTERS[0], 1000)
+    assert again.step()
+    assert again.found.tolist() == made.multi_last(FILTERS[0])

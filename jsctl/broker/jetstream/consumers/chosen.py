@@ -3,17 +3,21 @@
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import accumulate, islice
+from operator import sub
 from typing import overload
+
+from jsctl.broker.store.sequences.packed import CODES
 
 
 class Chosen(Sequence[int]):
-    """An array whose front goes without moving the rest each time: there may be a million."""
+    """An array whose front goes without moving the rest each time: there may be a million. It is
+    never changed, as others may have the same one."""
 
     __slots__ = ("_head", "_seqs")
 
     def __init__(self, seqs: Iterable[int] = ()) -> None:
-        self._seqs = seqs[:] if isinstance(seqs, array) else array("Q", seqs)
+        self._seqs: array[int] = seqs if isinstance(seqs, array) else array("Q", seqs)
         self._head = 0
 
     def __len__(self) -> int:
@@ -39,13 +43,33 @@ class Chosen(Sequence[int]):
         assert step == 1, "read in order"
         return self._seqs[self._head + start : self._head + stop].tolist()
 
+    def steps(self) -> tuple[int, bytes]:
+        """What each of them, at least one, adds to the one before: bytes a step, and these; no
+        bytes where all follow each other."""
+        seqs = self._seqs[self._head :]
+        if seqs[-1] - seqs[0] == len(seqs) - 1:
+            return 0, b""
+        steps = list(map(sub, seqs[1:], seqs))
+        most = max(steps)
+        width = next(width for width in CODES if most < 1 << 8 * width)
+        return width, array(CODES[width], steps).tobytes()
+
+    @staticmethod
+    def of_steps(first: int, count: int, width: int, steps: bytes) -> "Chosen":
+        """Inverse of `steps`."""
+        if not width:
+            return Chosen(array("Q", range(first, first + count)))
+        return Chosen(array("Q", accumulate(array(CODES[width], steps), initial=first)))
+
     def copy(self) -> "Chosen":
         """An equal one of its own."""
-        return Chosen(self._seqs[self._head :])
+        made = Chosen(self._seqs)
+        made._head = self._head
+        return made
 
     def drop(self, up_to: int) -> None:
         """Those up to this one are used up."""
         self._head = bisect_right(self._seqs, up_to, self._head)
         if 2 * self._head >= len(self._seqs):
-            del self._seqs[: self._head]
+            self._seqs = self._seqs[self._head :]
             self._head = 0

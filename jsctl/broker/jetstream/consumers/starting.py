@@ -52,7 +52,7 @@ def takes_long(consumer: Consumer, store: Contents) -> bool:
     policy, filters = consumer.config.deliver_policy, consumer.filters
     each = policy is DeliverPolicy.LAST_PER_SUBJECT
     last = policy is DeliverPolicy.LAST and bool(filters.wildcards) and not filters.is_all
-    return (each or last) and store.subject_count > newest.PORTION
+    return (each or last) and store.subject_count > newest.SHORT
 
 
 def begin(progress: ConsumerProgress, consumer: Consumer, store: Contents) -> bool:

@@ -14,7 +14,7 @@ import zlib
 from array import array
 from collections.abc import Collection, Iterable, Sequence
 from itertools import repeat, takewhile
-from operator import itemgetter
+from operator import itemgetter, sub
 from typing import NamedTuple
 
 from jsctl.broker.jetstream.consumers.chosen import Chosen
@@ -116,7 +116,7 @@ class ConsumerState:
         self.started = True
         self.delivered_stream = self.floor_stream = first - 1
         self.resume = resume
-        self.last_seqs = Chosen(last_seqs)
+        self.last_seqs = last_seqs if isinstance(last_seqs, Chosen) else Chosen(last_seqs)
 
     def reset(self, first: int) -> None:
         """Forget deliveries and stand right before `first`."""
@@ -378,8 +378,7 @@ def decode_death(data: bytes, at: int) -> tuple[int, Death, int]:
 
 
 def _deltas(values: list[int]) -> bytes:
-    before = [0, *values[:-1]] if values else []
-    return array("q", [one - last for one, last in zip(values, before, strict=True)]).tobytes()
+    return array("q", map(sub, values, [0, *values])).tobytes()
 
 
 def _sums(deltas: list[int]) -> list[int]:

@@ -6,7 +6,9 @@ and those that go may be missing.
 
 Theory of operation. The names are copied at once, as that takes a hundredth of the whole, and are
 looked up in portions, each of which gives a sorted run of sequences. The runs are merged in
-portions, too: a sample of them says where to cut, so that each part has about as many.
+portions, too: a sample of them says where to cut, so that each part has about as many. What was
+found is kept until something else is looked for: hundreds of consumers may begin at once with the
+same, and have it in common.
 """
 
 from array import array
@@ -14,11 +16,15 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, pairwise
 
-from jsctl.broker.store.index import StoreIndex
+from jsctl.broker.store.index import KnownNewest, StoreIndex
 from jsctl.broker.subject.matching import Filters
 
 PORTION = 16_384
 """Subjects, or sequences, of one step."""
+SHORT = 2048
+"""To look at so many does not take long."""
+KNOWN = 8
+"""So many that are known already take as long as a look at one."""
 _SAMPLES = 64
 """So many of a full run say where the others lie."""
 _BEYOND = 1 << 64
@@ -54,7 +60,7 @@ class NewestOfEach:
     def __init__(self, index: StoreIndex, filters: Filters, portion: int = 0) -> None:
         self.up_to = index.last
         self.found = array("Q")
-        """Ascending; all of them once `step` said so."""
+        """Ascending; all of them once `step` said so, and not to be changed then."""
         self._index = index
         self._filters = filters
         self._portion = portion or PORTION
@@ -67,11 +73,16 @@ class NewestOfEach:
     def _work(self) -> Iterator[bool]:
         """False for each portion that others follow."""
         index, filters, portion = self._index, self._filters, self._portion
-        names, runs = index.retained_names(filters), []
+        known, state = index.newest, index.state
+        if known is not None and known.filters == filters and known.state == state:
+            self.found = known.seqs
+            index.subjects.searched += len(self.found) // KNOWN
+            return
+        names, runs = index.retained_candidates(filters), []
         for at in range(0, len(names), portion):
             if at:
                 yield False
-            some = filters.select(names[at : at + portion])
+            some = index.subjects.passing(filters, names[at : at + portion])
             runs.append(sorted(index.newest_of(some, self.up_to)))
         if len(runs) > 1:
             for low, high in pairwise(_cuts(runs, portion)):
@@ -80,6 +91,8 @@ class NewestOfEach:
                 self.found.extend(array("Q", sorted(chain.from_iterable(parts))))
         elif runs:
             self.found.extend(runs[0])
+        if index.state == state:
+            index.newest = KnownNewest(filters, state, self.found)
 
 
 def _cuts(runs: Sequence[Sequence[int]], portion: int) -> list[int]:
