@@ -397,3 +397,34 @@ def test_what_publishes_expect_of_patterns_is_looked_up_in_portions(
 def searches(server: ServerPlay) -> int:
     replicas = server.engine.assets.streams.values()
     return sum(replica.store.subjects_searched for replica in replicas)
+
+
+def test_an_atomic_batch_looks_at_the_few_subjects_that_have_what_its_patterns_do() -> None:
+    play = NodePlay()
+    client = play.connect("a")
+    client.ask("$JS.API.STREAM.CREATE.S", name="S", subjects=["s.>"], allow_atomic=True)
+    client.send(b"".join(b"PUB s.%d.b%d.x 1\r\nx\r\n" % (n % 10, n) for n in range(6000)))
+    assert play.node.jetstream is not None
+    store = play.node.jetstream.engine.assets.streams[("A", "S")].store
+    before = store.subjects_searched
+    client.subscribe("in.>")
+    client.messages.clear()
+    for number in range(200):
+        lines = [
+            "NATS/1.0",
+            "Nats-Batch-Id: B",
+            f"Nats-Batch-Sequence: {number + 1}",
+            f"Nats-Expected-Last-Subject-Sequence: {number + 1}",
+            f"Nats-Expected-Last-Subject-Sequence-Subject: *.*.b{number}.*",
+            *(["Nats-Batch-Commit: 1"] if number == 199 else []),
+        ]
+        head = "\r\n".join([*lines, "", ""]).encode()
+        size = len(head)
+        client.send(b"HPUB s.n.%d in.%d %d %d\r\n%b\r\n" % (number, number, size, size, head))
+    assert json.loads(answers(client)[-1]) == {
+        "stream": "S",
+        "seq": 6200,
+        "batch": "B",
+        "count": 200,
+    }
+    assert store.subjects_searched - before < 4 * 6000, "some until the order is made"
