@@ -8,7 +8,6 @@ that decides what limits remove, so that a damaged replica removes what the othe
 It knows nothing of files, records' bytes or the caller's log.
 """
 
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -32,14 +31,6 @@ class Facts(NamedTuple):
 
 UNKNOWN = Facts(0, 0, 0, b"")
 """Of a record of which no copy of its facts is left."""
-
-
-class KnownNewest(NamedTuple):
-    """The newest sequence of each subject that passes, as it was once; never changed."""
-
-    filters: Filters
-    state: tuple[int, ...]
-    seqs: "array[int]"
 
 
 class LostRecords:
@@ -108,7 +99,6 @@ class StoreIndex:
         "lost",
         "mark",
         "messages",
-        "newest",
         "subjects",
     )
 
@@ -123,13 +113,6 @@ class StoreIndex:
         self.last_time = 0
         self.mark = 0
         self.digest = 0
-        self.newest: KnownNewest | None = None
-        """What was looked for last: many ask for the same at once."""
-
-    @property
-    def state(self) -> tuple[int, ...]:
-        """Of the same index the same twice: nothing came or went in between."""
-        return self.last, self.retained_digest, len(self.lost)
 
     # What there would be without damage.
 

@@ -7,8 +7,8 @@ and those that go may be missing.
 Theory of operation. The names are copied at once, as that takes a hundredth of the whole, and are
 looked up in portions, each of which gives a sorted run of sequences. The runs are merged in
 portions, too: a sample of them says where to cut, so that each part has about as many. What was
-found is kept until something else is looked for: hundreds of consumers may begin at once with the
-same, and have it in common.
+found is kept until something else is looked for, with the subjects that change meanwhile: hundreds
+of consumers may begin at once with the same, and have it in common.
 """
 
 from array import array
@@ -16,7 +16,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, pairwise
 
-from jsctl.broker.store.index import KnownNewest, StoreIndex
+from jsctl.broker.store.index import StoreIndex
+from jsctl.broker.store.subject_index import KnownNewest
 from jsctl.broker.subject.matching import Filters
 
 PORTION = 16_384
@@ -72,13 +73,40 @@ class NewestOfEach:
 
     def _work(self) -> Iterator[bool]:
         """False for each portion that others follow."""
-        index, filters, portion = self._index, self._filters, self._portion
-        known, state = index.newest, index.state
-        if known is not None and known.filters == filters and known.state == state:
-            self.found = known.seqs
-            index.subjects.searched += len(self.found) // KNOWN
+        index, subjects = self._index, self._index.subjects
+        known = subjects.newest
+        if known is not None and known.filters != self._filters:
+            known = None
+        is_now = index.last == self.up_to and not index.lost
+        if is_now and known is not None and known.seqs is not None:
+            self._renew(known, known.seqs)
             return
-        names, runs = index.retained_candidates(filters), []
+        names = index.retained_candidates(self._filters)
+        if is_now and known is None and len(names) > SHORT:
+            known = subjects.newest = KnownNewest(self._filters)
+        yield from self._look(names)
+        if is_now and not index.lost and known is not None and known.seqs is None:
+            # Another one may have begun before, and noted more changes: that does no harm.
+            known.seqs, known.up_to = self.found, self.up_to
+
+    def _renew(self, known: KnownNewest, seqs: "array[int]") -> None:
+        """Bring up to date what was found before: of subjects that changed, only the one that was
+        the newest is in it, if it is there at all."""
+        index = self._index
+        index.subjects.searched += len(seqs) // KNOWN
+        if known.changed:
+            some = index.subjects.passing(self._filters, set(known.changed))
+            before = set(index.newest_of(some, known.up_to))
+            kept = [seq for seq in index.live_of(seqs) if seq not in before]
+            seqs = array("Q", sorted(kept + index.newest_of(some, self.up_to)))
+            known.seqs, known.up_to = seqs, self.up_to
+            known.changed.clear()
+        self.found = seqs
+
+    def _look(self, names: Sequence[bytes]) -> Iterator[bool]:
+        """At all of them."""
+        index, filters, portion = self._index, self._filters, self._portion
+        runs: list[list[int]] = []
         for at in range(0, len(names), portion):
             if at:
                 yield False
@@ -91,8 +119,6 @@ class NewestOfEach:
                 self.found.extend(array("Q", sorted(chain.from_iterable(parts))))
         elif runs:
             self.found.extend(runs[0])
-        if index.state == state:
-            index.newest = KnownNewest(filters, state, self.found)
 
 
 def _cuts(runs: Sequence[Sequence[int]], portion: int) -> list[int]:
