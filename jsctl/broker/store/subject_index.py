@@ -10,6 +10,7 @@ from dataclasses import field
 
 from jsctl.broker.store.sequences.packed import TAIL_SEQS_MAX, PackedSeqs, Steps
 from jsctl.broker.store.sequences.positions import Positions
+from jsctl.broker.store.sequences.shared import SharedSeqs
 from jsctl.broker.subject.matching import Filters
 from jsctl.broker.subject.ordered import RUN_MAX, OrderedSubjects
 from jsctl.dataclass import dataclass
@@ -27,12 +28,11 @@ _JUMP_SUBJECTS = 16
 
 @dataclass(slots=True)
 class KnownNewest:
-    """The newest sequence, not above `up_to`, of each subject that passes; None until it is found.
-    An array is never changed, as others may have it."""
+    """The newest sequence, not above `up_to`, of each subject that passes; None until found."""
 
     filters: Filters
     up_to: int = 0
-    seqs: "array[int] | None" = None
+    seqs: SharedSeqs | None = None
     changed: list[bytes] = field(default_factory=list)
     """Subjects that got or lost messages since, or a little before; some twice."""
 

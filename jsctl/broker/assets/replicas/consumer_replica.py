@@ -275,6 +275,7 @@ class ConsumerReplica:
         if leader.searches:
             if not self.context.queue.search(self.group.name, self, self.stream.store, begin):
                 return ConsumerTurn()
+            self.consumer.state.coming = leader.state.last_seqs.copy()
         elif not begin(self.context.now_ns):
             return ConsumerTurn(again=True)
         if choosing:

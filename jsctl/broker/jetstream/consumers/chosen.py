@@ -3,21 +3,21 @@
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, islice
-from operator import sub
+from itertools import islice
 from typing import overload
 
-from jsctl.broker.store.sequences.packed import CODES
+from jsctl.broker.store.sequences.shared import SharedSeqs
 
 
 class Chosen(Sequence[int]):
     """An array whose front goes without moving the rest each time: there may be a million. It is
     never changed, as others may have the same one."""
 
-    __slots__ = ("_head", "_seqs")
+    __slots__ = ("_head", "_seqs", "_shared")
 
-    def __init__(self, seqs: Iterable[int] = ()) -> None:
-        self._seqs: array[int] = seqs if isinstance(seqs, array) else array("Q", seqs)
+    def __init__(self, seqs: Iterable[int] | SharedSeqs = ()) -> None:
+        self._shared = seqs if isinstance(seqs, SharedSeqs) else SharedSeqs(array("Q", seqs))
+        self._seqs = self._shared.seqs
         self._head = 0
 
     def __len__(self) -> int:
@@ -44,26 +44,16 @@ class Chosen(Sequence[int]):
         return self._seqs[self._head + start : self._head + stop].tolist()
 
     def steps(self) -> tuple[int, bytes]:
-        """What each of them, at least one, adds to the one before: bytes a step, and these; no
-        bytes where all follow each other."""
-        seqs = self._seqs[self._head :]
-        if seqs[-1] - seqs[0] == len(seqs) - 1:
-            return 0, b""
-        steps = list(map(sub, seqs[1:], seqs))
-        most = max(steps)
-        width = next(width for width in CODES if most < 1 << 8 * width)
-        return width, array(CODES[width], steps).tobytes()
+        """What each of them, at least one, adds to the one before, as `SharedSeqs` has it."""
+        return self._shared.steps(self._head)
 
-    @staticmethod
-    def of_steps(first: int, count: int, width: int, steps: bytes) -> "Chosen":
-        """Inverse of `steps`."""
-        if not width:
-            return Chosen(array("Q", range(first, first + count)))
-        return Chosen(array("Q", accumulate(array(CODES[width], steps), initial=first)))
+    def are(self, first: int, count: int, steps: tuple[int, bytes]) -> bool:
+        """Whether they were these when the first one was not used up yet."""
+        return self._shared.are(first, count, steps)
 
     def copy(self) -> "Chosen":
         """An equal one of its own."""
-        made = Chosen(self._seqs)
+        made = Chosen(self._shared)
         made._head = self._head
         return made
 
@@ -71,5 +61,6 @@ class Chosen(Sequence[int]):
         """Those up to this one are used up."""
         self._head = bisect_right(self._seqs, up_to, self._head)
         if 2 * self._head >= len(self._seqs):
-            self._seqs = self._seqs[self._head :]
+            self._shared = self._shared.behind(self._head)
+            self._seqs = self._shared.seqs
             self._head = 0

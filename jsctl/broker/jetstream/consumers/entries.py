@@ -17,15 +17,13 @@ from enum import IntEnum
 
 from jsctl.broker.jetstream.consumers.chosen import Chosen
 from jsctl.broker.jetstream.consumers.state import (
+    STEPS_MIN,
     ConsumerState,
     Death,
     decode_death,
     encode_death,
 )
-
-STEPS_MIN = 512
-"""A consumer that begins with so many sequences has the steps between them in its log, which are
-one byte each as a rule, or none where all are one."""
+from jsctl.broker.store.sequences.shared import SharedSeqs
 
 
 class ConsumerEntryKind(IntEnum):
@@ -233,7 +231,11 @@ def _apply_start_steps(state: ConsumerState, entry: bytes, at: int) -> int:
     _, first, resume, count, begin, width = _START_STEPS.unpack_from(entry, at)
     steps_at = at + _START_STEPS.size
     end: int = steps_at + width * (count - 1)
-    state.start(first, resume, Chosen.of_steps(begin, count, width, entry[steps_at:end]))
+    steps = entry[steps_at:end]
+    known = state.coming
+    if known is None or not known.are(begin, count, (width, steps)):
+        known = Chosen(SharedSeqs.of_steps(begin, count, width, steps))
+    state.start(first, resume, known)
     return end
 
 

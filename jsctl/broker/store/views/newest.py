@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, pairwise
 
 from jsctl.broker.store.index import StoreIndex
+from jsctl.broker.store.sequences.shared import SharedSeqs
 from jsctl.broker.store.subject_index import KnownNewest
 from jsctl.broker.subject.matching import Filters
 
@@ -56,12 +57,14 @@ def newest_near(
 class NewestOfEach:
     """See the module; `up_to` is the last sequence when it began."""
 
-    __slots__ = ("_filters", "_index", "_portion", "_steps", "found", "up_to")
+    __slots__ = ("_filters", "_index", "_portion", "_steps", "found", "shared", "up_to")
 
     def __init__(self, index: StoreIndex, filters: Filters, portion: int = 0) -> None:
         self.up_to = index.last
         self.found = array("Q")
         """Ascending; all of them once `step` said so, and not to be changed then."""
+        self.shared = SharedSeqs(self.found)
+        """These."""
         self._index = index
         self._filters = filters
         self._portion = portion or PORTION
@@ -87,21 +90,23 @@ class NewestOfEach:
         yield from self._look(names)
         if is_now and not index.lost and known is not None and known.seqs is None:
             # Another one may have begun before, and noted more changes: that does no harm.
-            known.seqs, known.up_to = self.found, self.up_to
+            known.seqs, known.up_to = self.shared, self.up_to
 
-    def _renew(self, known: KnownNewest, seqs: "array[int]") -> None:
+    def _renew(self, known: KnownNewest, shared: SharedSeqs) -> None:
         """Bring up to date what was found before: of subjects that changed, only the one that was
         the newest is in it, if it is there at all."""
         index = self._index
+        seqs = shared.seqs
         index.subjects.searched += len(seqs) // KNOWN
         if known.changed:
             some = index.subjects.passing(self._filters, set(known.changed))
             before = set(index.newest_of(some, known.up_to))
             kept = [seq for seq in index.live_of(seqs) if seq not in before]
             seqs = array("Q", sorted(kept + index.newest_of(some, self.up_to)))
-            known.seqs, known.up_to = seqs, self.up_to
+            shared = known.seqs = SharedSeqs(seqs)
+            known.up_to = self.up_to
             known.changed.clear()
-        self.found = seqs
+        self.found, self.shared = seqs, shared
 
     def _look(self, names: Sequence[bytes]) -> Iterator[bool]:
         """At all of them."""
