@@ -20,6 +20,10 @@ def earliest(first_ns: int | None, *more_ns: int | None) -> int | None:
     return first_ns
 
 
+NEVER_NS = 1 << 63
+"""Behind all deadlines."""
+
+
 class Deadlines(Generic[Key]):
     """At most one due time for each key. `len()` is the number of keys that wait."""
 

@@ -188,7 +188,9 @@ def rotten_log(seed: int, servers: int) -> Plan:
 def read_anew(seed: int, servers: int) -> Plan:
     """A consumer is made again, and reads everything where some of it is damaged."""
     items = (Item(2_000, "unreadable", 0, seed, 600), Item(2_010, "consumer", 0, 0, 10))
-    slow = replace(CALM, delay_ms=5.0)  # It is looked at before the others have answered.
+    slow = replace(
+        CALM, seed=seed, delay_ms=5.0
+    )  # It is looked at before the others have answered.
     return replace(slow, servers=servers, checkpoint_entries=5, entries_kept=0, items=items)
 
 

@@ -148,12 +148,16 @@ class _Parser:
         return self._word()
 
     def _nested(self, read: Callable[[], Content]) -> Content:
-        if self._nesting >= NESTING_MAX:
-            raise self._scanner.error(f"more than {NESTING_MAX} levels of maps and arrays")
+        self._check_nesting()
         self._nesting += 1
         content = read()
         self._nesting -= 1
         return content
+
+    def _check_nesting(self, position: int | None = None) -> None:
+        if self._nesting >= NESTING_MAX:
+            what = f"more than {NESTING_MAX} levels of maps, arrays and variables"
+            raise self._scanner.error(what, "", position)
 
     def _map(self) -> Content:
         scanner = self._scanner
@@ -243,6 +247,7 @@ class _Parser:
         if any("\ud800" <= char <= "\udfff" for char in text):
             # Python shows bytes that are no text this way; nobody could give them as a password.
             raise self._scanner.error(f"environment variable {name} is no text", "", start)
+        self._check_nesting(start)
         inner = _Parser(
             f"{ENVIRONMENT_KEY}={text}",
             f"${name}",
@@ -250,7 +255,7 @@ class _Parser:
             self._read,
             (*self._expanding, name),
             self._depth,
-            self._nesting,
+            self._nesting + 1,
         )
         root = inner.file_map().content
         if isinstance(root, dict) and ENVIRONMENT_KEY in root:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from jsctl.broker import lazy
 from jsctl.broker.assets.replicas.facts import ConsumerServes, StreamServes
 from jsctl.broker.jetstream.requests import ApiRequest
-from jsctl.broker.jsapi.deciding.searches import LISTED
+from jsctl.broker.jsapi.deciding.searches import LOOKED_AT
 from jsctl.broker.jsapi.live_view import ApiView
 from jsctl.broker.sessions.request_budget import REQUEST_UNITS, RequestBudget
 from jsctl.dataclass import dataclass
@@ -59,7 +59,7 @@ class Serving:
         before = 0 if stream is None else stream.store.subjects_searched
         headers, body = answer_headers(self.view, fact), answer_body(self.view, fact)
         searched = 0 if stream is None else stream.store.subjects_searched - before
-        self.budget.left -= REQUEST_UNITS + searched // LISTED
+        self.budget.left -= REQUEST_UNITS + searched // LOOKED_AT
         self.answer(fact.request, body, headers)
 
 

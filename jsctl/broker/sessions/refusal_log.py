@@ -4,6 +4,7 @@ In nats-server's words, which tools look for. Anybody can be refused as often as
 are so many lines a second at most, of all clients together; the rest is counted.
 """
 
+from jsctl.broker.deadlines import NEVER_NS
 from jsctl.broker.protocol.ops import LINE_TOO_LONG, PAYLOAD_TOO_LARGE
 from jsctl.broker.sessions.labels import label, quoted
 from jsctl.broker.sessions.refusals import AUTH_FAILURE, Refusal
@@ -34,6 +35,8 @@ class RefusalLog:
         self._window_ns = 0
         self._count = 0
         """Refusals of this window."""
+        self.due_ns = NEVER_NS
+        """When `tick` has something to tell. Only changed here."""
 
     def refused(self, session: ClientSession, refusal: Refusal) -> None:
         """A message or subscription was not allowed."""
@@ -53,6 +56,7 @@ class RefusalLog:
     def passed_over(self, count: int) -> None:
         """So many more were not allowed."""
         self._count += count
+        self._plan()
 
     def closed(self, session: ClientSession, reason: str) -> None:
         """A client is let go."""
@@ -77,12 +81,22 @@ class RefusalLog:
     def _has_room(self, session: ClientSession) -> bool:
         now_ns = session.context.router.now_ns
         if now_ns >= self._window_ns + WINDOW_NS:
-            if self._count > LINES_MAX:
-                text = f"{self._count - LINES_MAX} more refusals of clients, which are not listed"
-                self._lines.append(LogLine(LogLevel.ERROR, text))
+            self.tick(now_ns)
             self._window_ns, self._count = now_ns, 0
         self._count += 1
+        self._plan()
         return self._count <= LINES_MAX
+
+    def _plan(self) -> None:
+        if self._count > LINES_MAX:
+            self.due_ns = self._window_ns + WINDOW_NS
+
+    def tick(self, now_ns: int) -> None:
+        """Tell how many were not listed, when that is due."""
+        if now_ns >= self.due_ns:
+            text = f"{self._count - LINES_MAX} more refusals of clients, which are not listed"
+            self._lines.append(LogLine(LogLevel.ERROR, text))
+            self._count, self.due_ns = 0, NEVER_NS
 
     def _note(self, session: ClientSession, text: str) -> None:
         self._lines.append(LogLine(LogLevel.ERROR, f"{label(session)} - {text}"))

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
 from jsctl.broker.accel.choice import Twin
-from jsctl.broker.deadlines import Deadlines
+from jsctl.broker.deadlines import NEVER_NS, Deadlines
 from jsctl.broker.interest.outbound import Outbound
 from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
 from jsctl.broker.routing.router import SLOW_CONSUMER, Router
@@ -28,7 +28,6 @@ from jsctl.broker.turn import (
     TurnOutputs,
 )
 
-NEVER_NS = 1 << 63
 CLOSED_SESSIONS_MAX = 10000
 """Closed sessions remembered for monitoring; older ones are forgotten."""
 
@@ -257,7 +256,8 @@ class Sessions:
         """When `tick` may have something to do next."""
         if self._lane.resting:
             return self._context.router.now_ns
-        return self._due_ns if self._sessions else None
+        due_ns = min(self._due_ns if self._sessions else NEVER_NS, self._refusals.due_ns)
+        return None if due_ns == NEVER_NS else due_ns
 
     def send_info(self) -> None:
         """INFO changed (cluster members, lame duck): tell the clients that can take it."""
@@ -368,6 +368,7 @@ class Sessions:
             self._pause(session.conn, REST)
         if context.refusals:
             self._tell_refusals()
+        self._refusals.tick(context.router.now_ns)
         if self._logs or self._refusals.waits:
             outputs.logs += self._logs + self._refusals.take()
             self._logs = []

@@ -166,12 +166,12 @@ class StoreIndex:
             found = list({*found, *self.lost.subjects.select(filters)})
         return found
 
-    def retained_names(self, filters: Filters) -> list[bytes]:
-        """All subjects, those of damaged messages too; only those that pass where that takes no
-        look at all of them."""
-        found = self.subjects.names(filters)
+    def retained_candidates(self, filters: Filters) -> list[bytes]:
+        """Subjects among which are all that pass, those of damaged messages too: as few as can be
+        found without a look at all of them."""
+        found = self.subjects.candidates(filters)
         if self.lost:
-            found = list({*found, *self.lost.subjects.names(filters)})
+            found = list({*found, *self.lost.subjects.candidates(filters)})
         return found
 
     def newest_of(self, subjects: Sequence[bytes], up_to: int) -> list[int]:

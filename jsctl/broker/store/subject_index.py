@@ -5,33 +5,51 @@ or one to four where there are many, or nothing where they are a range.
 """
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import field
 
 from jsctl.broker.store.sequences.packed import TAIL_SEQS_MAX, PackedSeqs, Steps
 from jsctl.broker.store.sequences.positions import Positions
+from jsctl.broker.store.sequences.shared import SharedSeqs
 from jsctl.broker.subject.matching import Filters
 from jsctl.broker.subject.ordered import RUN_MAX, OrderedSubjects
+from jsctl.dataclass import dataclass
 
 _MERGED_MIN = 4096
 _ORDERED_MIN = 4096
 """From so many subjects on, a look through all of them takes longer than to keep them in order."""
 _FEW = 8
-"""Those that begin alike are looked up where they are at most this part of all."""
+"""Those that have a pattern's tokens are looked up where they are at most this part of all."""
+_CHANGED_MAX = 8192
+"""When more change, what was found is not brought up to date any more, but looked for anew."""
 _JUMP_SUBJECTS = 16
 """Up to this many matching subjects, sequences are merged rather than messages scanned."""
+
+
+@dataclass(slots=True)
+class KnownNewest:
+    """The newest sequence, not above `up_to`, of each subject that passes; None until found."""
+
+    filters: Filters
+    up_to: int = 0
+    seqs: SharedSeqs | None = None
+    changed: list[bytes] = field(default_factory=list)
+    """Subjects that got or lost messages since, or a little before; some twice."""
 
 
 class SubjectIndex:
     """Subject -> live sequences."""
 
-    __slots__ = ("_entries", "_ordered", "searched")
+    __slots__ = ("_entries", "_ordered", "newest", "searched")
 
     def __init__(self) -> None:
         self._entries: dict[bytes, int | Positions] = {}
         self._ordered: OrderedSubjects | None = None
         """All subjects, and some that are gone; None where nobody looked for a pattern."""
         self.searched = 0
-        """How many were held against patterns. Only changed here."""
+        """How many were held against patterns."""
+        self.newest: KnownNewest | None = None
+        """What somebody looks for, or did last: many ask for the same at once."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -42,12 +60,21 @@ class SubjectIndex:
     def clear(self) -> None:
         """Forget everything."""
         self._entries.clear()
-        self._ordered = None
+        self._ordered = self.newest = None
+
+    def _note(self, subjects: Iterable[bytes]) -> None:
+        newest = self.newest
+        if newest is not None:
+            newest.changed += subjects
+            if len(newest.changed) > _CHANGED_MAX:
+                self.newest = None
 
     def add_many(self, seqs: Sequence[int], subjects: Sequence[bytes]) -> None:
         """Note that these sequences have these subjects."""
         entries = self._entries
         get = entries.get
+        if self.newest is not None:
+            self._note(subjects)
         if len(subjects) > 1 and subjects.count(subjects[0]) == len(subjects):
             self._add_alike(seqs, subjects[0])
             return
@@ -89,6 +116,7 @@ class SubjectIndex:
 
     def insert(self, subject: bytes, seq: int) -> None:
         """Note one sequence that need not be the subject's newest."""
+        self._note((subject,))
         entry = self._entries.get(subject)
         if entry is None:
             self._entries[subject] = seq
@@ -102,11 +130,11 @@ class SubjectIndex:
     def put_singles(self, subjects: Iterable[bytes], seqs: Iterable[int]) -> None:
         """Set the one sequence of each of these."""
         self._entries.update(zip(subjects, seqs, strict=True))
-        self._ordered = None
+        self._ordered = self.newest = None
 
     def put(self, subject: bytes, blocks: Sequence[range | Steps]) -> None:
         """Set a subject's sequences, at least two."""
-        self._ordered = None
+        self._ordered = self.newest = None
         entry = self._entries[subject] = Positions(())
         if sum(map(len, blocks)) > TAIL_SEQS_MAX:
             entry.seqs = PackedSeqs.of_blocks(blocks)
@@ -128,6 +156,7 @@ class SubjectIndex:
 
     def remove(self, subject: bytes, seq: int) -> bool:
         """Forget one sequence of a subject; whether it was there."""
+        self._note((subject,))
         entry = self._entries.get(subject)
         if entry is None:
             return False
@@ -182,6 +211,9 @@ class SubjectIndex:
     def cut(self, bounds: Iterable[tuple[bytes, int]]) -> None:
         """Forget all sequences of subjects below each one's bound."""
         entries = self._entries
+        if self.newest is not None:
+            bounds = list(bounds)
+            self._note([subject for subject, _ in bounds])
         get = entries.get
         for subject, bound in bounds:
             entry = get(subject)
@@ -213,7 +245,7 @@ class SubjectIndex:
         return last, found
 
     def set_last(self, last: dict[bytes, int]) -> None:
-        """Forget all other sequences of these subjects."""
+        """Forget all other sequences of these subjects, which are not their newest."""
         self._entries.update(last)
 
     def newest_from(self, subjects: Iterable[bytes], count: int) -> int:
@@ -234,26 +266,33 @@ class SubjectIndex:
         entries = self._entries
         if filters.only_literals:
             return [one for one in filters.literals if one in entries]
-        few = self._few(filters) if len(entries) >= _ORDERED_MIN else None
-        some = entries if few is None else few
+        few = self._few(filters)
+        return self.passing(filters, entries if few is None else few)
+
+    def passing(self, filters: Filters, some: Collection[bytes]) -> list[bytes]:
+        """Those of some subjects that pass."""
         self.searched += len(some)
         return filters.select(some)
 
     def _few(self, filters: Filters) -> list[bytes] | None:
-        """Subjects among which are all that pass; None if these are a large part of all."""
-        entries, starts = self._entries, filters.starts()
-        if not starts:
+        """Those that have what the patterns do; None if these are a large part of all."""
+        entries = self._entries
+        if filters.is_all or len(entries) < _ORDERED_MIN:
             return None
         if self._ordered is not None:
             self._look_at_order(self._ordered)
         if self._ordered is None:
             self._ordered = OrderedSubjects(entries)
-        found = self._ordered.beginning(starts, len(entries) // _FEW)
+        found = self._ordered.passing(filters.patterns, len(entries) // _FEW)
         return None if found is None else [one for one in dict.fromkeys(found) if one in entries]
 
-    def names(self, filters: Filters) -> list[bytes]:
-        """All subjects; only those that pass where that takes no look at all of them."""
-        return self.select(filters) if filters.only_literals else list(self._entries)
+    def candidates(self, filters: Filters) -> list[bytes]:
+        """Subjects among which are all that pass: as few as can be found without a look at all of
+        them."""
+        if filters.only_literals:
+            return self.select(filters)
+        few = self._few(filters)
+        return list(self._entries) if few is None else few
 
     def count(self, subject: bytes) -> int:
         """Live messages of a subject."""

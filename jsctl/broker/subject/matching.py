@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from jsctl.broker.subject.patterns import PatternSet
-from jsctl.broker.subject.validity import has_wildcard, literal_start
+from jsctl.broker.subject.validity import has_wildcard
 
 REGEX_PATTERNS_MAX = 16
 """More patterns than this are looked up in a trie: an expression tries them one by one."""
@@ -187,11 +187,6 @@ class Filters:
     def select(self, subjects: Iterable[bytes]) -> list[bytes]:
         """Those of the subjects that pass, in order."""
         return list(subjects) if self.is_all else list(filter(self._passes, subjects))
-
-    def starts(self) -> list[bytes]:
-        """What subjects begin with that pass, some others too; nothing if that may be anything."""
-        found = [literal_start(one) for one in self.patterns]
-        return found if all(found) and b"\xff" not in {one[-1:] for one in found} else []
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Filters) and self.patterns == other.patterns

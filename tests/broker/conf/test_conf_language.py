@@ -149,6 +149,16 @@ def test_a_cycle_of_variables_is_an_error() -> None:
         read("a: $A", A="$B", B="$A")
 
 
+def test_a_long_chain_of_variables_is_an_error() -> None:
+    """As long as any other nesting may be."""
+    chain = {f"V{number}": f"$V{number + 1}" for number in range(300)} | {"V300": "end"}
+    assert read("a: $V240", **chain) == {"a": "end"}
+    with pytest.raises(ConfigError, match=r"more than 64 levels of maps, arrays and variables"):
+        read("a: $V0", **chain)
+    with pytest.raises(ConfigError, match="more than 64 levels"):
+        read("a: " + "[" * 10 + "$V240", **chain)
+
+
 def test_includes_are_relative_to_the_including_file(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "main.conf").write_text("a: 1\nm { include 'sub/one.conf' }\ninclude sub/one.conf")

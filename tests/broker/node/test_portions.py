@@ -189,6 +189,7 @@ def test_the_first_look_at_many_keys_goes_on_in_the_next_turns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(newest, "PORTION", 100)
+    monkeypatch.setattr(newest, "SHORT", 100)
     play, client = filled_bucket(1000)
     other = play.connect("a")
     client.subscribe("watch")
@@ -223,6 +224,7 @@ def test_a_durable_consumer_begins_with_the_newest_of_each_key_found_in_portions
     replicas: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(newest, "PORTION", 7)
+    monkeypatch.setattr(newest, "SHORT", 7)
     cluster = ClusterPlay()
     client = cluster["n1"].connect("a")
     stream = {"name": "S", "subjects": ["s.>"], "num_replicas": replicas}

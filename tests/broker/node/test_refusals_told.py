@@ -29,6 +29,25 @@ def test_a_flood_of_refusals_is_told_in_few_lines() -> None:
     assert line.endswith('Subject "$NRG.2"')
 
 
+def test_how_many_more_there_were_is_told_when_nobody_is_refused_any_more() -> None:
+    play = NodePlay()
+    client = play.connect("a")
+    began_ns = play.now_ns
+    for _ in range(2):
+        told(play, client, b"".join(DENIED % number for number in range(100)))
+    play.turn(closed=[(client.conn, "gone")])
+    play.now_ns = began_ns + WINDOW_NS - 1
+    outputs = play.node.turn(TurnInputs(), play.now_ns)
+    assert not outputs.logs
+    assert outputs.deadline_ns is not None and outputs.deadline_ns <= began_ns + WINDOW_NS
+    play.now_ns += 1
+    (line,) = play.node.turn(TurnInputs(), play.now_ns).logs
+    assert line.text.startswith(f"{200 - LINES_MAX} more refusals")
+    for _ in range(3):
+        play.now_ns += WINDOW_NS
+        assert not play.node.turn(TurnInputs(), play.now_ns).logs
+
+
 @pytest.mark.parametrize("count", [SHOWN_BYTES_MAX, SHOWN_BYTES_MAX + 1])
 def test_long_subjects_are_cut(count: int) -> None:
     play = NodePlay()

@@ -2,14 +2,15 @@
 
 import json
 from collections import Counter
+from typing import Any
 
 import pytest
 
-from jsctl.broker.assets.replicas.run_queue import SEARCHES_MAX
-from jsctl.broker.jetstream.consumers.starting import Choice
+from jsctl.broker.assets.replicas.run_queue import SEARCHED_MAX
 from jsctl.broker.jetstream.streams import admission
 from jsctl.broker.jsapi.gathering import Gathering
 from jsctl.broker.peers.items import GatherReply
+from jsctl.broker.store.views.newest import KNOWN
 from jsctl.broker.turn import Query, TurnInputs
 from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.node_play import NodePlay, PlayClient
@@ -201,7 +202,10 @@ def a_host_that_is_asked_through_another(
     return host, client
 
 
-def create_consumers(cluster: ClusterPlay, client: PlayClient, asked: list[dict[str, str]]) -> None:
+Fields = dict[str, Any]
+
+
+def create_consumers(cluster: ClusterPlay, client: PlayClient, asked: list[Fields]) -> None:
     """Ask for all of them, and wait until that is decided."""
     for number, fields in enumerate(asked):
         sent = json.dumps(consumer(f"C{number}", **fields)).encode()
@@ -217,40 +221,71 @@ def test_consumers_that_begin_together_are_told_of_in_portions(
     cluster = ClusterPlay()
     host, client = a_host_that_is_asked_through_another(cluster, 20_000)
     host.disk_held = True
-    create_consumers(cluster, client, [{"filter_subject": f"s.*.b{n}"} for n in range(40)])
+    many: Fields = {"filter_subjects": ["s.0.*", "s.1.*"]}
+    create_consumers(cluster, client, [many] * 40)
     steps = steps_of(cluster, monkeypatch)
     host.release_disk()
     cluster.wait(lambda: len(answers(client)) == 40, "all answers")
-    assert [json.loads(body)["num_pending"] for body in answers(client)] == [1] * 40
+    assert [json.loads(body)["num_pending"] for body in answers(client)] == [4000] * 40
     assert max(count for _, count, _ in steps) <= 2
 
 
-@pytest.mark.parametrize("policy", ["last", "last_per_subject"])
+@pytest.mark.parametrize("policy", ["all", "last", "last_per_subject"])
+def test_consumers_look_at_the_few_subjects_that_have_what_their_patterns_do(policy: str) -> None:
+    cluster = ClusterPlay()
+    host, client = a_host_that_is_asked_through_another(cluster, 20_000)
+    store = host.engine.assets.streams[("A", "S")].store
+    asked: list[Fields] = [
+        {"deliver_policy": policy, "filter_subject": f"*.*.b{n}"} for n in range(40)
+    ]
+    before = store.subjects_searched
+    create_consumers(cluster, client, asked)
+    cluster.wait(lambda: len(answers(client)) == 40, "all answers")
+    assert [json.loads(body)["num_pending"] for body in answers(client)] == [1] * 40
+    assert store.subjects_searched - before < 70_000, "some until the order is made"
+
+
+def test_consumers_that_begin_with_the_same_messages_look_for_them_once() -> None:
+    cluster = ClusterPlay()
+    host, client = a_host_that_is_asked_through_another(cluster, 20_000)
+    store = host.engine.assets.streams[("A", "S")].store
+    before = store.subjects_searched
+    asked: Fields = {"deliver_policy": "last_per_subject", "filter_subject": "s.>"}
+    create_consumers(cluster, client, [asked] * 40)
+    cluster.wait(lambda: len(answers(client)) == 40, "all answers")
+    assert [json.loads(body)["num_pending"] for body in answers(client)] == [20_000] * 40
+    assert store.subjects_searched - before <= 3 * 20_000 + 38 * 20_000 // KNOWN
+    replicas = list(host.engine.assets.consumers.values())
+    leads = [one.leader for one in replicas]
+    shared = {id(one.state.last_seqs._seqs) for one in leads if one is not None}
+    shared |= {id(one.consumer.state.last_seqs._seqs) for one in replicas}
+    assert len(leads) == 40 and len(shared) <= 2
+
+
+@pytest.mark.parametrize(("policy", "pending"), [("last", 1), ("last_per_subject", 4000)])
 def test_consumers_that_look_for_their_start_together_do_so_in_portions(
-    policy: str, monkeypatch: pytest.MonkeyPatch
+    policy: str, pending: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = ClusterPlay()
     host, client = a_host_that_is_asked_through_another(cluster, 20_000)
     host.disk_held = True
-    asked = {"deliver_policy": policy, "filter_subject": "s.*.b1"}
-    create_consumers(cluster, client, [asked] * 40)
-    portions, real_portion, real_step = [0], Choice.step, ServerPlay.step
-
-    def portion(self: Choice) -> bool:
-        portions[-1] += 1
-        return real_portion(self)
+    asked: Fields = {"deliver_policy": policy, "filter_subjects": ["s.0.*", "s.1.*"]}
+    # Each beside another pattern, so that none has been looked for.
+    others = [{**asked, "filter_subjects": ["s.0.*", "s.1.*", f"no.{n}"]} for n in range(40)]
+    create_consumers(cluster, client, others)
+    searched, real_step = list[int](), ServerPlay.step
 
     def step(self: ServerPlay) -> None:
-        portions.append(0)
+        before = searches(self)
         real_step(self)
+        searched.append(searches(self) - before)
 
-    monkeypatch.setattr(Choice, "step", portion)
     monkeypatch.setattr(ServerPlay, "step", step)
     host.release_disk()
     cluster.wait(lambda: len(answers(client)) == 40, "all answers")
-    assert [json.loads(body)["num_pending"] for body in answers(client)] == [1] * 40
-    assert sum(portions) >= 40
-    assert max(portions) <= SEARCHES_MAX
+    assert [json.loads(body)["num_pending"] for body in answers(client)] == [pending] * 40
+    assert sum(searched) >= 40 * 4000
+    assert max(searched) <= 3 * SEARCHED_MAX, "those who look for their start, and two answers"
 
 
 @pytest.mark.parametrize("at", ["n1", "n2", "n3"])
@@ -314,6 +349,12 @@ def expecting(number: int, subject: bytes, pattern: bytes, wanted: int) -> bytes
     return b"HPUB %b in.%d %d %d\r\n%b\r\n" % (subject, number, len(head), len(head), head)
 
 
+def passing_most(number: int) -> bytes:
+    """One of 64 patterns."""
+    tokens = [bytes((token,)) if number >> bit & 1 else b"*" for bit, token in enumerate(b"abcde")]
+    return b".".join((b"s" if number & 32 else b"*", b"*", *tokens))
+
+
 @pytest.mark.parametrize("replicas", [1, 3])
 def test_what_publishes_expect_of_patterns_is_looked_up_in_portions(
     replicas: int, monkeypatch: pytest.MonkeyPatch
@@ -325,7 +366,8 @@ def test_what_publishes_expect_of_patterns_is_looked_up_in_portions(
     assert "error" not in made
     leader = cluster.leader(cluster.group_of("S"))
     client, other = leader.connect("a"), leader.connect("b")
-    client.send(b"".join(b"PUB s.b%d.x 1\r\nx\r\n" % n for n in range(6_000)))
+    client.send(b"".join(b"PUB s.b%d.a.b.c.d.e 1\r\nx\r\n" % n for n in range(6_000)))
+    client.send(b"".join(b"PUB s.e%d.y 1\r\nx\r\n" % n for n in range(10)))
     cluster.run(1)
     searched: list[int] = []
     real_step = ServerPlay.step
@@ -340,15 +382,15 @@ def test_what_publishes_expect_of_patterns_is_looked_up_in_portions(
     client.messages.clear()
     # Each finds what the one before it stored; between them come others, which overtake none.
     sent = b"".join(
-        expecting(2 * n, b"s.new.%d" % n, b"*.*.%d" % n, 0)
+        expecting(2 * n, b"s.new.%d" % n, passing_most(n), 6000)
         + b"PUB s.more.%d in.%d 0\r\n\r\n" % (n, 2 * n + 1)
         for n in range(40)
     )
-    client.send(sent + expecting(80, b"s.last", b"*.new.*", 6079))
+    client.send(sent + expecting(80, b"s.last", b"*.new.*", 6089))
     cluster.wait(lambda: len(answers(client)) == 81, "all answers")
     assert [to for to, _, _ in client.messages] == [f"in.{number}" for number in range(81)]
     seqs = [json.loads(body).get("seq") for body in answers(client)]
-    assert seqs == list(range(6001, 6082))
+    assert seqs == list(range(6011, 6092))
     assert 12_000 < max(searched) < 25_000
     other.send(b"PING\r\n")
     assert other.lines[-1] == b"PONG"
@@ -357,3 +399,34 @@ def test_what_publishes_expect_of_patterns_is_looked_up_in_portions(
 def searches(server: ServerPlay) -> int:
     replicas = server.engine.assets.streams.values()
     return sum(replica.store.subjects_searched for replica in replicas)
+
+
+def test_an_atomic_batch_looks_at_the_few_subjects_that_have_what_its_patterns_do() -> None:
+    play = NodePlay()
+    client = play.connect("a")
+    client.ask("$JS.API.STREAM.CREATE.S", name="S", subjects=["s.>"], allow_atomic=True)
+    client.send(b"".join(b"PUB s.%d.b%d.x 1\r\nx\r\n" % (n % 10, n) for n in range(6000)))
+    assert play.node.jetstream is not None
+    store = play.node.jetstream.engine.assets.streams[("A", "S")].store
+    before = store.subjects_searched
+    client.subscribe("in.>")
+    client.messages.clear()
+    for number in range(200):
+        lines = [
+            "NATS/1.0",
+            "Nats-Batch-Id: B",
+            f"Nats-Batch-Sequence: {number + 1}",
+            f"Nats-Expected-Last-Subject-Sequence: {number + 1}",
+            f"Nats-Expected-Last-Subject-Sequence-Subject: *.*.b{number}.*",
+            *(["Nats-Batch-Commit: 1"] if number == 199 else []),
+        ]
+        head = "\r\n".join([*lines, "", ""]).encode()
+        size = len(head)
+        client.send(b"HPUB s.n.%d in.%d %d %d\r\n%b\r\n" % (number, number, size, size, head))
+    assert json.loads(answers(client)[-1]) == {
+        "stream": "S",
+        "seq": 6200,
+        "batch": "B",
+        "count": 200,
+    }
+    assert store.subjects_searched - before < 4 * 6000, "some until the order is made"

@@ -8,6 +8,7 @@ from jsctl.broker.store import subject_index
 from jsctl.broker.store.subject_index import SubjectIndex
 from jsctl.broker.subject import ordered
 from jsctl.broker.subject.matching import Filters
+from jsctl.broker.subject.ordered import OrderedSubjects, pieces
 
 PATTERNS = (
     (b"a.1.>",),
@@ -19,6 +20,13 @@ PATTERNS = (
     (b"a.\xff",),
     (b"zz.>",),
     (b"a.1*.>",),
+    (b"*.7.*",),
+    (b"*.1.>", b"a.*.x"),
+    (b"*.*.x",),
+    (b"*.*.*.y",),
+    (b"*.3",),
+    (b"*.*",),
+    (b"c.>.x",),
 )
 
 
@@ -27,6 +35,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of it happens with a few subjects, too."""
     monkeypatch.setattr(subject_index, "_ORDERED_MIN", 8)
     monkeypatch.setattr(ordered, "RUN_MIN", 8)
+    monkeypatch.setattr(ordered, "ORDERS_MAX", 2)
+    monkeypatch.setattr(ordered, "_LOOK_UP", 1)
     for module in (ordered, subject_index):
         monkeypatch.setattr(module, "RUN_MAX", 64)
 
@@ -91,7 +101,7 @@ def test_patterns_find_what_a_look_at_all_finds(seed: int) -> None:
         wanted = {name for name in play.live.values() if filters.match(name)}
         assert sorted(play.index.select(filters)) == sorted(wanted)
         ordered_now = play.index._ordered
-        if ordered_now is not None and filters.starts() and len(play.index) >= 8:
+        if ordered_now is not None and pieces(filters.patterns[0]) and len(play.index) >= 8:
             looks += 1
             assert len(ordered_now) <= 2 * len(play.index) + 64
     assert looks > 50
@@ -129,3 +139,82 @@ def test_few_subjects_are_looked_at_for_a_pattern_that_few_begin_with(
         index.add_many((300_000 + number,), (b"o.77.%d" % number,))
         assert len(index.select(Filters((b"o.77.*",)))) == number + 2
     assert max(looked[5:]) <= 3001 + ordered.RUN_MIN
+
+
+@pytest.mark.parametrize(
+    ("pattern", "wanted"),
+    [
+        (b"o.1.>", [(0, b"o.1.", b"o.1/")]),
+        (b"o.1", [(0, b"o.1", b"o.1\0")]),
+        (b"o.*.made", [(0, b"o.", b"o/"), (2, b"made", b"made\0")]),
+        (b"*.1.*", [(1, b"1.", b"1/")]),
+        (b"a.*.b.*.c.>", [(0, b"a.", b"a/"), (4, b"c.", b"c/"), (2, b"b.", b"b/")]),
+        (b"*.*", []),
+        (b">", []),
+        (b"*.\xff", [(1, b"\xff", b"\xff\0")]),
+        (b"*." * 15 + b"x", [(15, b"x", b"x\0")]),
+        (b"*." * 15 + b"x.y", [(15, b"x.", b"x/")]),
+        (b"*." * 16 + b"x", []),
+    ],
+)
+def test_what_subjects_have_in_common_that_a_pattern_matches(
+    pattern: bytes, wanted: list[tuple[int, bytes, bytes]]
+) -> None:
+    assert pieces(pattern) == wanted
+
+
+@pytest.mark.parametrize(
+    ("pattern", "passing"), [(b"*.7.>", 500), (b"o.*.77", 1), (b"*.*.77", 1), (b"*.7.1007", 1)]
+)
+def test_few_subjects_are_looked_at_for_tokens_behind_wildcards(
+    pattern: bytes, passing: int
+) -> None:
+    index = SubjectIndex()
+    index.add_many(range(1, 50_001), [b"o.%d.%d" % (n % 100, n) for n in range(50_000)])
+    filters = Filters((pattern,))
+    for _ in range(2):
+        assert len(index.select(filters)) == passing
+    before = index.searched
+    assert len(index.select(filters)) == passing
+    assert index.searched - before == passing
+    assert index.candidates(filters) == index.select(filters)
+
+
+def test_a_look_sorts_one_portion_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordered, "RUN_MAX", 100)
+    sorts: list[int] = []
+    real = ordered._Order.sort
+
+    def sort(self: ordered._Order) -> None:
+        sorts[-1] += 1
+        real(self)
+
+    monkeypatch.setattr(ordered._Order, "sort", sort)
+    some = OrderedSubjects([b"a.%d.x.%d" % (n % 50, n) for n in range(1000)])
+    found: list[list[bytes] | None] = []
+    for _ in range(25):
+        sorts.append(0)
+        found.append(some.passing((b"a.*.x.77",), 100))
+    assert max(sorts) == 1
+    assert sum(sorts) == 20, "for what they begin with, and for what they end with"
+    assert found[-1] == [b"a.27.x.77"]
+
+
+def test_so_many_patterns_are_not_looked_for_one_by_one() -> None:
+    some = OrderedSubjects([b"a.%d" % n for n in range(1000)])
+    patterns = [b"a.%d.>" % n for n in range(100)]
+    assert some.passing(patterns, 100) is None
+    assert some.passing(patterns[:10], 100) == []
+
+
+def test_an_order_that_nobody_looks_at_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ordered, "RUN_MAX", 1000)
+    names = [b"a.%d.x" % n for n in range(200)]
+    some = OrderedSubjects(names)
+    for pattern in (b"*.7.x", b"a.7.x"):
+        assert some.passing((pattern,), 100) == [b"a.7.x"]
+    assert sorted(some._orders) == [0, 1]
+    for number in range(4):
+        some.fresh += [b"a.%d.y" % n for n in range(300 * number, 300 * (number + 1))]
+        assert some.passing((b"a.7.x",), 1000) == [b"a.7.x"]
+    assert sorted(some._orders) == [0]

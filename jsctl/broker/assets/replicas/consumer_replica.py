@@ -271,13 +271,13 @@ class ConsumerReplica:
             self.context.queue.wake_again(self.group.name, self)
 
     def _turn(self, leader: ConsumerLeader) -> ConsumerTurn:
-        choosing, searches = leader.delivery.choice is not None, leader.searches
-        if searches and not self.context.queue.may_search(self.group.name, self):
-            return ConsumerTurn()
-        if not leader.choose_start(self.context.now_ns):
+        choosing, begin = leader.delivery.choice is not None, leader.choose_start
+        if leader.searches:
+            if not self.context.queue.search(self.group.name, self, self.stream.store, begin):
+                return ConsumerTurn()
+            self.consumer.state.coming = leader.state.last_seqs.copy()
+        elif not begin(self.context.now_ns):
             return ConsumerTurn(again=True)
-        if searches:
-            self.context.queue.searched(self.group.name)
         if choosing:
             return leader.begun()
         return leader.turn(

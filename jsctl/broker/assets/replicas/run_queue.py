@@ -6,6 +6,7 @@ that look through many subjects for where they start do so a few at a time, in t
 stay short for everybody else, and nobody who waits is forgotten.
 """
 
+from collections.abc import Callable
 from dataclasses import field
 from itertools import islice
 from typing import Protocol
@@ -22,6 +23,10 @@ ALONE_AFTER_NS = 20_000_000
 DELIVERIES_MIN = 16
 SEARCHES_MAX = 2
 """Consumers that look for where they start at a time, each a portion a turn."""
+SHORT_SEARCHES_MAX = 16
+"""The same where each of them has little to look at."""
+SEARCHED_MAX = 32_768
+"""Subjects that are looked at in a turn until nobody else begins to."""
 SEARCH_IDLE_NS = 500_000_000
 """Who does not go on for so long, as one that waits for a repair, lets others search."""
 
@@ -34,6 +39,14 @@ class Runner(Protocol):
 
     def next_due_ns(self) -> int | None:
         """When `run` has to be called even if nothing happens."""
+
+
+class Searched(Protocol):
+    """What consumers look through."""
+
+    @property
+    def subjects_searched(self) -> int:
+        """At how many subjects so far."""
 
 
 @dataclass(slots=True)
@@ -58,6 +71,10 @@ class RunQueue:
     """Those that are to, when others have found it."""
     _called: set[str] = field(default_factory=set)
     """Of these, those whose turn it is."""
+    _looked_at: int = 0
+    """How many subjects they looked at in this turn."""
+    _places: int = SEARCHES_MAX
+    """How many may search at a time now."""
     _put_off: bool = False
     _others_ns: int = 0
     """When one had work while others had more to do from the turn before."""
@@ -80,7 +97,23 @@ class RunQueue:
     @property
     def _may_call(self) -> int:
         """How many of those in line may search in the next turn."""
-        return SEARCHES_MAX - len(self._searching)
+        return max(0, self._places - len(self._searching))
+
+    def search(
+        self, name: str, runner: Runner, store: Searched, begin: Callable[[int], bool]
+    ) -> bool:
+        """Have a consumer look for where it starts, if it may; whether it has found it. Else its
+        `run` is called when it is to go on."""
+        if not self.may_search(name, runner):
+            return False
+        before = store.subjects_searched
+        found = begin(self._now_ns)
+        self.looked(store.subjects_searched - before)
+        if found:
+            self.searched(name)
+        else:
+            self.wake_again(name, runner)
+        return found
 
     def may_search(self, name: str, runner: Runner) -> bool:
         """Whether a consumer may look for where it starts, until it says that it has `searched`.
@@ -89,12 +122,16 @@ class RunQueue:
             self._searching[name] = self._now_ns
             return True
         called = name in self._called or (not self._line and not self._called)
-        if called and self._may_call > len(self._searched):
+        if called and self._may_call > len(self._searched) and self._looked_at <= SEARCHED_MAX:
             self._called.discard(name)
             self._searching[name] = self._now_ns
         else:
             self._line.setdefault(name, runner)
         return name in self._searching
+
+    def looked(self, subjects: int) -> None:
+        """One of them looked at so many subjects."""
+        self._looked_at += subjects
 
     def searched(self, name: str) -> None:
         """It has found it, or is not to look for it any more."""
@@ -122,6 +159,11 @@ class RunQueue:
 
     def _call(self, now_ns: int) -> None:
         """Have those search whose turn it is."""
+        if self._looked_at > SEARCHED_MAX:
+            self._places = SEARCHES_MAX
+        elif self._searched:
+            self._places = min(2 * self._places, SHORT_SEARCHES_MAX)
+        self._looked_at = 0
         self._searched.clear()
         for name, at_ns in list(self._searching.items()):
             if now_ns > at_ns + SEARCH_IDLE_NS:

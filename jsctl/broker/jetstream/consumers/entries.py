@@ -5,7 +5,8 @@
     RESET     first sequence u64
 
 Operations of PROGRESS are those of `ConsumerState`, each a code and its arguments; runs of
-sequences are kept as first and count, others as a list. Integers are little endian. The epoch
+sequences are kept as first and count, others as a list, or, where a consumer begins with very many,
+as the first one and the steps between them. Integers are little endian. The epoch
 counts resets: progress that a leader made before it saw a reset is dropped by all replicas.
 """
 
@@ -14,12 +15,15 @@ from array import array
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 
+from jsctl.broker.jetstream.consumers.chosen import Chosen
 from jsctl.broker.jetstream.consumers.state import (
+    STEPS_MIN,
     ConsumerState,
     Death,
     decode_death,
     encode_death,
 )
+from jsctl.broker.store.sequences.shared import SharedSeqs
 
 
 class ConsumerEntryKind(IntEnum):
@@ -47,11 +51,13 @@ class Op(IntEnum):
     SETTLE = 12
     MOVE = 13
     DELAY = 14
+    START_STEPS = 15
 
 
 _PROGRESS = struct.Struct("<BI")
 _RESET = struct.Struct("<BQ")
 _START = struct.Struct("<BQQI")
+_START_STEPS = struct.Struct("<BQQIQB")
 _DELIVER_RUN = struct.Struct("<BQIQq")
 _DELIVER_LIST = struct.Struct("<BIQq")
 _ACK_RUN = struct.Struct("<BQIq")
@@ -112,7 +118,14 @@ class ConsumerProgress:
     def start(self, first: int, resume: int, last_seqs: Sequence[int]) -> None:
         """See `ConsumerState.start`."""
         self.state.start(first, resume, last_seqs)
-        self._parts.append(_START.pack(Op.START, first, resume, len(last_seqs)) + _list(last_seqs))
+        if len(last_seqs) < STEPS_MIN:
+            head = _START.pack(Op.START, first, resume, len(last_seqs))
+            self._parts.append(head + _list(last_seqs))
+            return
+        width, steps = self.state.last_seqs.steps()
+        begin, count = last_seqs[0], len(last_seqs)
+        head = _START_STEPS.pack(Op.START_STEPS, first, resume, count, begin, width)
+        self._parts.append(head + steps)
 
     def deliver(self, seqs: Sequence[int], time_ns: int) -> None:
         """First deliveries of ascending sequences."""
@@ -214,6 +227,18 @@ def _apply_start(state: ConsumerState, entry: bytes, at: int) -> int:
     return end
 
 
+def _apply_start_steps(state: ConsumerState, entry: bytes, at: int) -> int:
+    _, first, resume, count, begin, width = _START_STEPS.unpack_from(entry, at)
+    steps_at = at + _START_STEPS.size
+    end: int = steps_at + width * (count - 1)
+    steps = entry[steps_at:end]
+    known = state.coming
+    if known is None or not known.are(begin, count, (width, steps)):
+        known = Chosen(SharedSeqs.of_steps(begin, count, width, steps))
+    state.start(first, resume, known)
+    return end
+
+
 def _apply_deliver_run(state: ConsumerState, entry: bytes, at: int) -> int:
     _, seq, count, first, time_ns = _DELIVER_RUN.unpack_from(entry, at)
     state.deliver(range(seq, seq + count), first, time_ns)
@@ -301,6 +326,7 @@ def _apply_move(state: ConsumerState, entry: bytes, at: int) -> int:
 
 _APPLIERS: dict[int, Callable[[ConsumerState, bytes, int], int]] = {
     Op.START: _apply_start,
+    Op.START_STEPS: _apply_start_steps,
     Op.DELIVER_RUN: _apply_deliver_run,
     Op.DELIVER_LIST: _apply_deliver_list,
     Op.REDELIVER: _apply_redeliver,

@@ -3,6 +3,7 @@
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.times import parse_time
 from jsctl.api.words import DeliverPolicy
+from jsctl.broker.jetstream.consumers.chosen import Chosen
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.entries import ConsumerProgress
 from jsctl.broker.store.contents import Contents
@@ -37,7 +38,7 @@ class Choice:
         search = self.search
         if search is not None:
             first = search.found[0] if search.found else max(search.up_to, self.store.first_seq)
-            progress.start(max(1, first), search.up_to, search.found)
+            progress.start(max(1, first), search.up_to, Chosen(search.shared))
             return
         first = _first(self._config, self._filters, self.store)
         if self._config.opt_start_seq:
@@ -52,7 +53,7 @@ def takes_long(consumer: Consumer, store: Contents) -> bool:
     policy, filters = consumer.config.deliver_policy, consumer.filters
     each = policy is DeliverPolicy.LAST_PER_SUBJECT
     last = policy is DeliverPolicy.LAST and bool(filters.wildcards) and not filters.is_all
-    return (each or last) and store.subject_count > newest.PORTION
+    return (each or last) and store.subject_count > newest.SHORT
 
 
 def begin(progress: ConsumerProgress, consumer: Consumer, store: Contents) -> bool:

@@ -14,21 +14,28 @@ import zlib
 from array import array
 from collections.abc import Collection, Iterable, Sequence
 from itertools import compress, repeat, takewhile
-from operator import itemgetter
+from operator import itemgetter, sub
 from typing import NamedTuple
 
 from jsctl.broker.jetstream.consumers.chosen import Chosen
+from jsctl.broker.store.sequences.shared import SharedSeqs
 
 Pending = tuple[int, int]
 """(consumer sequence of the first delivery, time in ns from which the ack wait runs)."""
 
 _HEADER = struct.Struct("<BBQQQQqqQQIII")
-_VERSION = 3
+_VERSION = 4
+_LISTED = 3
+"""The version of a consumer that has less than `STEPS_MIN` chosen sequences, one by one."""
 _WITHOUT_DELAYS = 2
 """The version of a consumer without any: behind the columns are its dead messages only."""
 _WITHOUT_DEAD = 1
 """The version before: it ends with the columns."""
+STEPS_MIN = 512
+"""Of so many sequences that a consumer begins with, logs and states have the steps between them,
+which are one byte each as a rule, or none where all are one."""
 _COUNT = struct.Struct("<I")
+_STEPS = struct.Struct("<QB")
 _DEATH = struct.Struct("<QqIBH")
 DEATH_TEXT_BYTES_MAX = 256
 
@@ -50,6 +57,7 @@ class ConsumerState:
         "acked",
         "acks_needed",
         "acks_watched",
+        "coming",
         "dead",
         "delayed",
         "delivered_last_ns",
@@ -90,6 +98,8 @@ class ConsumerState:
         """Those among `pending` whose wait is a delay that a client asked for."""
         self.skipped = 0
         """Nothing at or below is to be delivered for the first time."""
+        self.coming: Chosen | None = None
+        """What the leader here has written as `last_seqs`: when it is applied, both are one."""
         self.last_seqs = Chosen()
         """Chosen sequences that come first (last per subject), ascending."""
         self.resume = 0
@@ -116,7 +126,7 @@ class ConsumerState:
         self.started = True
         self.delivered_stream = self.floor_stream = first - 1
         self.resume = resume
-        self.last_seqs = Chosen(last_seqs)
+        self.last_seqs = last_seqs if isinstance(last_seqs, Chosen) else Chosen(last_seqs)
 
     def reset(self, first: int) -> None:
         """Forget deliveries and stand right before `first`."""
@@ -289,7 +299,8 @@ class ConsumerState:
 
     def encode(self) -> bytes:
         """Inverse of `decode`. Columns of differences compress to little."""
-        pending = self.pending
+        pending, last_seqs = self.pending, self.last_seqs
+        by_steps = len(last_seqs) >= STEPS_MIN
         times = list(map(itemgetter(1), pending.values()))
         cseqs = list(map(itemgetter(0), pending.values()))
         forget = sorted(self.redelivered.items())
@@ -297,12 +308,12 @@ class ConsumerState:
             _deltas(list(pending)),
             _deltas(cseqs),
             _deltas(times),
-            _deltas(list(self.last_seqs)),
+            _written_steps(last_seqs) if by_steps else _deltas(list(last_seqs)),
             _deltas([seq for seq, _ in forget]),
             array("q", [count for _, count in forget]).tobytes(),
         )
         header = _HEADER.pack(
-            _VERSION if self.delayed else _WITHOUT_DELAYS,
+            _VERSION if by_steps else _LISTED if self.delayed else _WITHOUT_DELAYS,
             self.started,
             self.delivered_seq,
             self.delivered_stream,
@@ -316,7 +327,7 @@ class ConsumerState:
             len(self.last_seqs),
             len(forget),
         )
-        if self.delayed:
+        if self.delayed or by_steps:
             columns = *columns, _COUNT.pack(len(self.delayed)), _deltas(sorted(self.delayed))
         columns = (*columns, b"".join(map(encode_death, self.dead.items())))
         return header + zlib.compress(b"".join(columns), 1)
@@ -341,17 +352,24 @@ class ConsumerState:
             forgets,
         ) = rest
         columns = zlib.decompress(data[_HEADER.size :])
-        sizes = (held, held, held, lasts, forgets, forgets)
         parts, at = [], 0
-        for size in sizes:
+        for size in (held, held, held):
             parts.append(array("q", columns[at : at + 8 * size]).tolist())
             at += 8 * size
-        seqs, cseqs, times, last_seqs, again, counts = parts
+        if version == _VERSION:
+            self.last_seqs, at = _read_steps(columns, at, lasts)
+        else:
+            lasts_end = at + 8 * lasts
+            self.last_seqs = Chosen(_sums(array("q", columns[at:lasts_end]).tolist()))
+            at = lasts_end
+        for size in (forgets, forgets):
+            parts.append(array("q", columns[at : at + 8 * size]).tolist())
+            at += 8 * size
+        seqs, cseqs, times, again, counts = parts
         pairs = zip(_sums(cseqs), _sums(times), strict=True)
         self.pending = dict(zip(_sums(seqs), pairs, strict=True))
-        self.last_seqs = Chosen(_sums(last_seqs))
         self.redelivered = dict(zip(_sums(again), counts, strict=True))
-        if version == _VERSION:
+        if version >= _LISTED:
             (count,) = _COUNT.unpack_from(columns, at)
             at += _COUNT.size
             self.delayed = dict.fromkeys(_sums(array("q", columns[at : at + 8 * count]).tolist()))
@@ -359,6 +377,19 @@ class ConsumerState:
         while at < len(columns):
             seq, death, at = decode_death(columns, at)
             self.dead[seq] = death
+
+
+def _written_steps(seqs: Chosen) -> bytes:
+    width, steps = seqs.steps()
+    return _STEPS.pack(seqs[0], width) + steps
+
+
+def _read_steps(columns: bytes, at: int, count: int) -> tuple[Chosen, int]:
+    """Inverse of `_written_steps`, and where that ends."""
+    first, width = _STEPS.unpack_from(columns, at)
+    at += _STEPS.size
+    end = at + width * (count - 1)
+    return Chosen(SharedSeqs.of_steps(first, count, width, columns[at:end])), end
 
 
 def encode_death(item: tuple[int, Death]) -> bytes:
@@ -378,8 +409,7 @@ def decode_death(data: bytes, at: int) -> tuple[int, Death, int]:
 
 
 def _deltas(values: list[int]) -> bytes:
-    before = [0, *values[:-1]] if values else []
-    return array("q", [one - last for one, last in zip(values, before, strict=True)]).tobytes()
+    return array("q", map(sub, values, [0, *values])).tobytes()
 
 
 def _sums(deltas: list[int]) -> list[int]:

@@ -20,6 +20,7 @@ from jsctl.broker.jetstream.streams.publish_headers import (
     parse_ttl,
 )
 from jsctl.broker.jetstream.streams.stream import Stream
+from jsctl.broker.jetstream.streams.ttl import NEVER
 from jsctl.broker.store.record import Row
 from jsctl.broker.subject.matching import matches
 from jsctl.broker.subject.transforms import compile_transform
@@ -191,8 +192,11 @@ class Checks:
                 return duplicate
             taken.message_id = message_id
             taken.flags |= Flags.IDS
-        if config.allow_msg_ttl and parse_ttl(fields.get(known.TTL, b"")) is not None:
+        ttl_ns = parse_ttl(fields.get(known.TTL, b""))
+        if ttl_ns is not None and config.allow_msg_ttl:
             taken.flags |= Flags.TTLS
+        elif ttl_ns == NEVER:
+            taken.flags |= Flags.NEVERS
         if config.allow_rollup_hdrs and not config.deny_purge and known.ROLLUP in fields:
             taken.flags |= Flags.ROLLUPS
         if config.allow_rollup_hdrs and not config.deny_purge and ends_schedule(fields):

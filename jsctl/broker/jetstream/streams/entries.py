@@ -81,6 +81,8 @@ class Flags:
     """It tells how far fast batches have come with these messages."""
     SCHEDULES: Final = 64
     """Some messages are schedules, were made by schedules, or end them."""
+    NEVERS: Final = 128
+    """At least one message has a `Nats-TTL: never`, in a stream without other times to live."""
     BESIDE: Final = SOURCED | MARKED
     """What says nothing of the messages themselves."""
 

@@ -38,6 +38,8 @@ KV_PURGE = b"PURGE"
 ROLLUP_SUBJECT = b"sub"
 ROLLUP_ALL = b"all"
 _LINE = b"\r\nNats-"
+_TTL_SECONDS_MAX = (1 << 63) - 1
+_TTL_DIGITS_MAX = len(str(_TTL_SECONDS_MAX))
 
 
 def nats_fields(headers: bytes) -> dict[bytes, bytes]:
@@ -82,9 +84,10 @@ def parse_ttl(text: bytes) -> int | None:
     """A time to live in ns; NEVER for `never`, None if it is not valid."""
     if text.lower() == b"never":
         return NEVER
-    number = parse_number(text)
-    if number is not None:
-        return number * SECOND_NS or None
+    if text.isdigit():
+        digits = text.lstrip(b"0")
+        seconds = int(digits or b"0") if len(digits) <= _TTL_DIGITS_MAX else _TTL_SECONDS_MAX + 1
+        return seconds * SECOND_NS or None if seconds <= _TTL_SECONDS_MAX else None
     try:
         duration_ns = parse_duration(text.decode(), go_only=True)
     except ValueError:

@@ -3,6 +3,7 @@
 from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream.streams.publish_headers import MSG_ID, TTL, nats_fields, parse_ttl
 from jsctl.broker.jetstream.streams.stream import Stream
+from jsctl.broker.jetstream.streams.ttl import NEVER
 from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.record import Record
 
@@ -39,8 +40,8 @@ def _learn(stream: Stream, row: Record) -> None:
     stream.last_msg_id = fields.get(MSG_ID, b"")
     if stream.last_msg_id:
         stream.dedupe.add(stream.last_msg_id, row.seq, row.time_ns)
-    ttl_ns = parse_ttl(fields[TTL]) if stream.config.allow_msg_ttl and TTL in fields else 0
-    if ttl_ns:
+    ttl_ns = parse_ttl(fields[TTL]) if TTL in fields else None
+    if ttl_ns == NEVER or (ttl_ns and stream.config.allow_msg_ttl):
         stream.ttls.add(row.seq, row.time_ns, ttl_ns)
     if stream.chained.chain is not None:
         stream.chained.stored(frame_of([row]))

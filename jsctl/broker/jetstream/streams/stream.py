@@ -56,7 +56,7 @@ from jsctl.broker.jetstream.streams.publish_headers import (
     parse_ttl,
     rollup_of,
 )
-from jsctl.broker.jetstream.streams.ttl import Ttls
+from jsctl.broker.jetstream.streams.ttl import NEVER, Ttls
 from jsctl.broker.pieces import Piece, total
 from jsctl.broker.store.frame import Frame
 from jsctl.broker.store.stream_store import StreamStore
@@ -71,6 +71,7 @@ else:
 
 SUBJECTS_PER_PAGE = 20_000
 """A page of 100,000, as nats-server has it, would keep everybody else waiting."""
+_TTLS = Flags.TTLS | Flags.NEVERS
 _HEAD = struct.Struct("<BQQIIII")
 _BOUNDS = struct.Struct("<QQQQ")
 _VERSION = 5
@@ -230,9 +231,9 @@ class Stream:
             self.last_msg_id = fields.get(MSG_ID, b"")
             if self.last_msg_id:
                 self.dedupe.add(self.last_msg_id, seq, time_ns)
-            if flags & Flags.TTLS and TTL in fields:
+            if flags & _TTLS and TTL in fields:
                 ttl_ns = parse_ttl(fields[TTL])
-                if ttl_ns:
+                if ttl_ns == NEVER or (ttl_ns and flags & Flags.TTLS):
                     self.ttls.add(seq, time_ns, ttl_ns)
             if flags & Flags.ROLLUPS:
                 self._roll_up(index, seq, subject, rollup_of(fields))

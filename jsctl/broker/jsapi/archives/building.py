@@ -250,8 +250,8 @@ class RestoreBuild:
         fields = nats_fields(entry.headers) if entry.headers else {}
         stream.last_msg_id = fields.get(MSG_ID, b"")
         # One that cannot be read, the empty one among them, is none: publishes could say so.
-        ttl_ns = parse_ttl(fields.get(TTL, b"")) if stream.config.allow_msg_ttl else None
-        if ttl_ns is not None:
+        ttl_ns = parse_ttl(fields.get(TTL, b""))
+        if ttl_ns == NEVER or (ttl_ns is not None and stream.config.allow_msg_ttl):
             if ttl_ns != NEVER and entry.time_ns + ttl_ns <= self.now_ns:
                 return False
             stream.ttls.add(seq, entry.time_ns, ttl_ns)

@@ -13,9 +13,6 @@ _SEARCHES = {
     "stream_info": LISTED,
     "stream_msg_get": LOOKED_AT,
     "stream_purge": LOOKED_AT,
-    "consumer_create": LISTED,
-    "consumer_create_durable": LISTED,
-    "consumer_reset": LISTED,
 }
 """Operation -> how many subjects are looked at for a unit, if it is about a pattern."""
 

@@ -6,7 +6,9 @@ and those that go may be missing.
 
 Theory of operation. The names are copied at once, as that takes a hundredth of the whole, and are
 looked up in portions, each of which gives a sorted run of sequences. The runs are merged in
-portions, too: a sample of them says where to cut, so that each part has about as many.
+portions, too: a sample of them says where to cut, so that each part has about as many. What was
+found is kept until something else is looked for, with the subjects that change meanwhile: hundreds
+of consumers may begin at once with the same, and have it in common.
 """
 
 from array import array
@@ -15,10 +17,16 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, pairwise
 
 from jsctl.broker.store.index import StoreIndex
+from jsctl.broker.store.sequences.shared import SharedSeqs
+from jsctl.broker.store.subject_index import KnownNewest
 from jsctl.broker.subject.matching import Filters
 
 PORTION = 16_384
 """Subjects, or sequences, of one step."""
+SHORT = 2048
+"""To look at so many does not take long."""
+KNOWN = 8
+"""So many that are known already take as long as a look at one."""
 _SAMPLES = 64
 """So many of a full run say where the others lie."""
 _BEYOND = 1 << 64
@@ -49,12 +57,14 @@ def newest_near(
 class NewestOfEach:
     """See the module; `up_to` is the last sequence when it began."""
 
-    __slots__ = ("_filters", "_index", "_portion", "_steps", "found", "up_to")
+    __slots__ = ("_filters", "_index", "_portion", "_steps", "found", "shared", "up_to")
 
     def __init__(self, index: StoreIndex, filters: Filters, portion: int = 0) -> None:
         self.up_to = index.last
         self.found = array("Q")
-        """Ascending; all of them once `step` said so."""
+        """Ascending; all of them once `step` said so, and not to be changed then."""
+        self.shared = SharedSeqs(self.found)
+        """These."""
         self._index = index
         self._filters = filters
         self._portion = portion or PORTION
@@ -66,12 +76,46 @@ class NewestOfEach:
 
     def _work(self) -> Iterator[bool]:
         """False for each portion that others follow."""
+        index, subjects = self._index, self._index.subjects
+        known = subjects.newest
+        if known is not None and known.filters != self._filters:
+            known = None
+        is_now = index.last == self.up_to and not index.lost
+        if is_now and known is not None and known.seqs is not None:
+            self._renew(known, known.seqs)
+            return
+        names = index.retained_candidates(self._filters)
+        if is_now and known is None and len(names) > SHORT:
+            known = subjects.newest = KnownNewest(self._filters)
+        yield from self._look(names)
+        if is_now and not index.lost and known is not None and known.seqs is None:
+            # Another one may have begun before, and noted more changes: that does no harm.
+            known.seqs, known.up_to = self.shared, self.up_to
+
+    def _renew(self, known: KnownNewest, shared: SharedSeqs) -> None:
+        """Bring up to date what was found before: of subjects that changed, only the one that was
+        the newest is in it, if it is there at all."""
+        index = self._index
+        seqs = shared.seqs
+        index.subjects.searched += len(seqs) // KNOWN
+        if known.changed:
+            some = index.subjects.passing(self._filters, set(known.changed))
+            before = set(index.newest_of(some, known.up_to))
+            kept = [seq for seq in index.live_of(seqs) if seq not in before]
+            seqs = array("Q", sorted(kept + index.newest_of(some, self.up_to)))
+            shared = known.seqs = SharedSeqs(seqs)
+            known.up_to = self.up_to
+            known.changed.clear()
+        self.found, self.shared = seqs, shared
+
+    def _look(self, names: Sequence[bytes]) -> Iterator[bool]:
+        """At all of them."""
         index, filters, portion = self._index, self._filters, self._portion
-        names, runs = index.retained_names(filters), []
+        runs: list[list[int]] = []
         for at in range(0, len(names), portion):
             if at:
                 yield False
-            some = filters.select(names[at : at + portion])
+            some = index.subjects.passing(filters, names[at : at + portion])
             runs.append(sorted(index.newest_of(some, self.up_to)))
         if len(runs) > 1:
             for low, high in pairwise(_cuts(runs, portion)):

@@ -393,3 +393,22 @@ def test_who_leads_next_goes_on_behind_what_is_stored(cluster: ClusterPlay) -> N
     cluster.wait(lambda: led(cluster, "S") is not old, "another one leads")
     load(cluster, 5)
     wait_for(cluster, 15)
+
+
+def test_what_is_never_to_expire_stays_in_streams_without_times_to_live() -> None:
+    play = NodePlay()
+    client = play.connect("a")
+    age = {"max_age": 10_000_000_000}
+    create(client, "O", subjects=["o.>"], allow_msg_ttl=True, **age)
+    create(client, "M", mirror={"name": "O"}, **age)
+    create(client, "S", sources=[{"name": "O"}], **age)
+    for number, ttl in enumerate((b"never", b"60s", b"15s", b"Never", b"1s")):
+        head = b"NATS/1.0\r\nNats-TTL: %b\r\n\r\n" % ttl
+        client.send(b"HPUB o.%d %d %d\r\n%b\r\n" % (number, len(head), len(head), head))
+    publish(client, "o.plain")
+    play.run(5)
+    assert [len(held(client, name)) for name in "OMS"] == [5, 6, 6]
+    play.run(7)
+    kept = ["o.0", "o.3"]
+    for name in "OMS":
+        assert [subject for _, subject, _ in held(client, name)] == kept, name

@@ -6,7 +6,9 @@ from jsctl.broker.assets.replicas.run_queue import (
     ALONE_AFTER_NS,
     DELIVERIES_MIN,
     SEARCH_IDLE_NS,
+    SEARCHED_MAX,
     SEARCHES_MAX,
+    SHORT_SEARCHES_MAX,
     SHORT_TURN_MESSAGES_MAX,
     TURN_MESSAGES_MAX,
     RunQueue,
@@ -159,6 +161,7 @@ def test_who_is_called_and_does_not_come_keeps_nobody_waiting() -> None:
     for number in range(6):
         queue.may_search(f"c{number}", Runner())
     assert turn(queue) == [], "two have not found theirs"
+    queue.looked(SEARCHED_MAX + 1)
     queue.searched("c0")
     queue.searched("c1")
     called = [turn(queue) for _ in range(2)]
@@ -174,3 +177,27 @@ def test_who_does_not_go_on_to_look_lets_others_do_so() -> None:
     assert turn(queue, NOW + SEARCH_IDLE_NS) == []
     queue.may_search("c0", Runner())
     assert turn(queue, NOW + SEARCH_IDLE_NS + 1) == [f"c{SEARCHES_MAX}"]
+
+
+def test_more_look_for_their_start_at_a_time_where_that_is_little_each() -> None:
+    queue, names = RunQueue(), [f"c{number}" for number in range(100)]
+    turn(queue)
+    for name in names:
+        queue.wake(name, Runner())
+
+    def search(subjects: int) -> int:
+        able = 0
+        for name in turn(queue):
+            if queue.may_search(name, Runner()):
+                queue.looked(subjects)
+                queue.searched(name)
+                able += 1
+        return able
+
+    assert [search(10) for _ in range(5)] == [2, 4, 8, 16, SHORT_SEARCHES_MAX]
+    assert search(SEARCHED_MAX // 2) == 3, "nobody begins when so many were looked at"
+    assert search(10) == SEARCHES_MAX
+    found = 2 + 4 + 8 + 16 + SHORT_SEARCHES_MAX + 3 + SEARCHES_MAX
+    while queue.waiting:
+        found += search(10)
+    assert found == len(names)

@@ -68,3 +68,19 @@ def test_who_is_abreast_learns_nothing() -> None:
     behind, whole = streams(7, 7)
     recall(behind)
     assert behind.snapshot() == whole.snapshot()
+
+
+def test_what_is_never_to_expire_is_known_without_times_to_live() -> None:
+    config = StreamConfig(**{**CONFIG, "allow_msg_ttl": False})
+    whole = Stream("A", config, 5, MemoryStore())
+    before = whole.snapshot()
+    rows: list[Row] = [
+        (seq, seq * 100, b"s.x", b"NATS/1.0\r\nNats-TTL: %b\r\n\r\n" % ttl, b"")
+        for seq, ttl in ((1, b"never"), (2, b"5s"))
+    ]
+    whole.apply(1, decode(encode_messages(rows, Flags.NEVERS)))
+    assert whole.ttls.never == {1} and whole.ttls.next_due_ns() is None
+    behind = Stream("A", config, 5, whole.store)
+    behind.restore(before)
+    recall(behind)
+    assert behind.ttls.snapshot() == whole.ttls.snapshot()

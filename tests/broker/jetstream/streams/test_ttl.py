@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jsctl.broker.jetstream.streams.publish_headers import parse_ttl
 from jsctl.broker.jetstream.streams.ttl import NEVER, Ttls
 from tests.support.admission_rig import SECOND, AdmissionRig
 
@@ -34,7 +35,7 @@ def test_what_never_expires_costs_nothing_while_nothing_goes_from_the_front() ->
     assert sorted(ttls.never) == [*range(3, 101)]
 
 
-@pytest.mark.parametrize("ttl", ["9223372036", "9999999999999999999", "2562047h"])
+@pytest.mark.parametrize("ttl", ["9223372036", "9223372036854775807", "009223372036", "2562047h"])
 def test_a_time_to_live_beyond_the_end_of_time_is_one_until_then(ttl: str) -> None:
     rig = AdmissionRig(allow_msg_ttl=True)
     rig.now = 1_790_000_000 * SECOND
@@ -42,6 +43,26 @@ def test_a_time_to_live_beyond_the_end_of_time_is_one_until_then(ttl: str) -> No
     made = Ttls()
     made.restore(rig.stream.ttls.snapshot())
     assert made.next_due_ns() == rig.leader.next_due_ns() == (1 << 63) - 1
+
+
+@pytest.mark.parametrize(
+    ("ttl", "ns"),
+    [
+        ("1", SECOND),
+        ("00000000000000000000001", SECOND),
+        ("0", None),
+        ("000", None),
+        ("9223372036854775808", None),
+        ("9999999999999999999", None),
+        ("18446744073709551617", None),
+        ("9" * 5000, None),
+        ("never", NEVER),
+        ("1500ms", SECOND),
+        ("999ms", None),
+    ],
+)
+def test_a_time_to_live_is_a_number_of_seconds_that_has_64_bits(ttl: str, ns: int | None) -> None:
+    assert parse_ttl(ttl.encode()) == ns
 
 
 @given(st.lists(st.tuples(st.sampled_from(["add", "forget", "trim"]), st.integers(0, 300))))

@@ -33,3 +33,15 @@ def test_a_time_to_live_that_is_none_is_no_hindrance(client: PlayClient, text: b
     head = b"NATS/1.0\r\nNats-TTL: %b\r\n\r\n" % text
     answer = again(client, packed(message(1, headers=head), last_seq=1), allow_msg_ttl=True)
     assert answer["state"]["messages"] == 1
+
+
+def test_what_is_never_to_expire_stays_where_other_times_to_live_mean_nothing() -> None:
+    play = NodePlay()
+    client = play.connect("a")
+    heads = [b"NATS/1.0\r\nNats-TTL: %b\r\n\r\n" % ttl for ttl in (b"never", b"1s", b"60s")]
+    rows = b"".join(message(seq, headers=head) for seq, head in enumerate(heads, 1))
+    assert again(client, packed(rows, last_seq=3))["state"]["messages"] == 3
+    client.ask("$JS.API.STREAM.UPDATE.S", name="S", subjects=["s.>"], max_age=10_000_000_000)
+    play.run(12)
+    state = client.ask("$JS.API.STREAM.INFO.S")["state"]
+    assert (state["messages"], state["first_seq"]) == (1, 1)
