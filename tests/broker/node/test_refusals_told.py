@@ -39,7 +39,8 @@ def test_how_many_more_there_were_is_told_when_nobody_is_refused_any_more() -> N
     play.now_ns = began_ns + WINDOW_NS - 1
     outputs = play.node.turn(TurnInputs(), play.now_ns)
     assert not outputs.logs
-    assert outputs.deadline_ns is not None and outputs.deadline_ns <= began_ns + WINDOW_NS
+    due_ns = play.node.settle(play.now_ns)
+    assert due_ns is not None and due_ns <= began_ns + WINDOW_NS
     play.now_ns += 1
     (line,) = play.node.turn(TurnInputs(), play.now_ns).logs
     assert line.text.startswith(f"{200 - LINES_MAX} more refusals")
