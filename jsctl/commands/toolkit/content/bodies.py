@@ -42,13 +42,26 @@ HeaderPairs = Sequence[tuple[str, str]]
 
 def header_pairs(call: Call) -> HeaderPairs:
     """The `-H K:V` options; a name may be there several times. Raises UsageError."""
+    found = any_header_pairs(call)
+    for (name, _), text in zip(found, call.texts("header"), strict=True):
+        if not name or len(name.split()) > 1:
+            raise _no_header(text)
+    return found
+
+
+def any_header_pairs(call: Call) -> HeaderPairs:
+    """The same where names are not those of a message, and may be any. Raises UsageError."""
     found: list[tuple[str, str]] = []
     for text in call.texts("header"):
-        key, colon, value = text.partition(":")
-        if not colon or not key.strip() or len(key.split()) > 1:
-            raise UsageError(f'invalid header "{text}"', hints=("headers are KEY:VALUE",))
-        found.append((key.strip(), value.strip()))
+        name, colon, value = text.partition(":")
+        if not colon:
+            raise _no_header(text)
+        found.append((name.strip(), value.strip()))
     return found
+
+
+def _no_header(text: str) -> UsageError:
+    return UsageError(f'invalid header "{text}"', hints=("headers are KEY:VALUE",))
 
 
 def check_names(headers: Mapping[str, str]) -> None:
