@@ -9,6 +9,7 @@ from jsctl.api.times import SECOND_NS
 from jsctl.commands.toolkit.content.bodies import (
     HeaderPairs,
     check_queue,
+    every_header,
     filled_headers,
     header_lines,
     header_pairs,
@@ -18,6 +19,7 @@ from jsctl.commands.toolkit.content.bodies import (
 from jsctl.commands.toolkit.content.templates import fill
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError
+from jsctl.render.table import safe
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -65,7 +67,7 @@ async def _answer(
 ) -> None:
     call.output.log(f'[#{number}] Received on subject "{message.subject}":')
     for line in header_lines(message.headers):
-        call.output.log(line)
+        call.output.log(safe(line))
     write_bytes(call, b"\n" + message.data + b"\n")
     if call.given("sleep") and call.duration("sleep") > 0:
         await asyncio.sleep(random.random() * call.duration("sleep") / SECOND_NS)
@@ -75,11 +77,9 @@ async def _answer(
 
     answer = bytes(message.data) if echo else _body(call, message, number)
     try:
-        received, counter = tuple((message.headers or {}).items()), ((COUNTER, str(number)),)
-        around = {"before": received, "behind": counter} if echo else {}
-        await client.publish(
-            message.reply, answer, headers=filled_headers(headers, number, **around)
-        )
+        behind = (*every_header(message.headers), (COUNTER, str(number))) if echo else ()
+        made = filled_headers(headers, number, behind=behind)
+        await client.publish(message.reply, answer, headers=made)
     except (ValueError, JsctlError, MaxPayloadError) as error:
         call.output.log(f"Could not publish reply: {error}")
 

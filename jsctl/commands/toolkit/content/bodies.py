@@ -75,14 +75,12 @@ def headers_of(call: Call) -> dict[str, str]:
     return dict(header_pairs(call))
 
 
-def filled_headers(
-    pairs: HeaderPairs, count: int, *, before: HeaderPairs = (), behind: HeaderPairs = ()
-) -> "Headers | None":
-    """Headers of a message, with the words in braces filled in, between others as they are."""
+def filled_headers(pairs: HeaderPairs, count: int, *, behind: HeaderPairs = ()) -> "Headers | None":
+    """Headers of a message, with the words in braces filled in, before others as they are."""
     from jsctl.client.headers import Headers
 
     filled = [(name, filled_header(name, value, count)) for name, value in pairs]
-    return Headers.of((*before, *filled, *behind))
+    return Headers.of((*filled, *behind))
 
 
 def check_subject(subject: str) -> str:
@@ -141,6 +139,11 @@ def header_values(headers: Mapping[str, str] | None) -> dict[str, list[str]]:
     for key, value in every:
         several.setdefault(key, []).append(value)
     return {key: several.get(key, [last]) for key, last in (headers or {}).items()}
+
+
+def every_header(headers: Mapping[str, str] | None) -> HeaderPairs:
+    """All values of all names, to be passed on."""
+    return [(key, one) for key, values in header_values(headers).items() for one in values]
 
 
 def header_lines(headers: Mapping[str, str] | None) -> list[str]:
