@@ -239,7 +239,7 @@ async def test_old_data_are_grey_and_told_so() -> None:
 
 async def test_a_lost_connection_is_told_in_80_columns() -> None:
     """A round trip that is over has no room there."""
-    now = replace(sample(), context="127.0.0.1:40865", badge=Badge.HEALTHY, rtt_ns=330_000)
+    now = replace(sample(), context="127.0.0.1:40865", badge=Badge.UNKNOWN, rtt_ns=330_000)
     now = replace(now, connected=False, stale_ns=12_000_000_000)
     async with showing(now, size=(80, 24)) as driven:
         shown = text_of(driven.app)

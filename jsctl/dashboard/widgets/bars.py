@@ -7,17 +7,14 @@ from textual import events
 from textual.binding import Binding
 from textual.widget import Widget
 
-from jsctl.api.times import SECOND_NS
 from jsctl.dashboard.frame import Frame
 from jsctl.dashboard.look.cells import both_ends
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean, clock, fitted, short_time
-from jsctl.dashboard.model.snapshot import Snapshot
+from jsctl.dashboard.model.snapshot import STALE_NS, Snapshot
 from jsctl.dataclass import dataclass
 from jsctl.render.humanize import counted
 
-STALE_NS = 3 * SECOND_NS
-"""Data older than this is shown greyed, with its age."""
 NARROW, MIDDLE = 40, 60
 """Below these there is no room for the clock, and for the round trip."""
 WIDE = 100
