@@ -1,5 +1,6 @@
-"""A benchmark that is killed: its clients in other processes end with it."""
+"""A benchmark that is killed: its clients in other processes end with it. And its server."""
 
+import json
 import signal
 
 import pytest
@@ -32,3 +33,28 @@ def test_no_client_is_left_behind(how: signal.Signals) -> None:
         finally:
             wire.close()
             serving.close()
+
+
+def test_a_server_that_is_killed_ends_a_slow_benchmark_with_one_sentence() -> None:
+    slow = ("--throughput", "500", "--batch", "5000", "--msgs", "5000", "--no-progress")
+    with Broker("-js") as server:
+        wire = WireClient(server.url)
+        config = {"name": "K", "subjects": ["k"]}
+        wire.request(b"$JS.API.STREAM.CREATE.K", json.dumps(config).encode())
+        words = ("bench", "js", "pub", "async", "k", "--stream", "K", *slow)
+        running = Background(server.url, words, "publishing")
+
+        def stored() -> bool:
+            info = json.loads(wire.request(b"$JS.API.STREAM.INFO.K", b""))
+            return bool(info["state"]["messages"])
+
+        try:
+            wait_for(stored, "it has begun")
+            server.kill()
+            done = running.result()
+        finally:
+            wire.close()
+            running.close()
+    assert done.code == 1
+    assert "jsctl: error: nats: " in done.err
+    assert "socket.send" not in done.err
