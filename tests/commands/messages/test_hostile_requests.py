@@ -1,6 +1,8 @@
 """Requests to `reply` and `service serve` that are odd, and others behind them."""
 
+import os
 import sys
+from pathlib import Path
 from subprocess import PIPE, run
 
 import pytest
@@ -13,6 +15,30 @@ from tests.support.wire_client import WireClient
 
 PAYLOAD_BYTES_MAX = 1 << 20
 ODD = (b"it's", b"a\0b")
+
+
+@pytest.mark.processes
+def test_an_answer_does_not_wait_for_the_command_of_the_next_request(tmp_path: Path) -> None:
+    """Nor do the server's pings, which no answer for long is the end of the connection."""
+    names = ("first", "second")
+    for name in names:
+        os.mkfifo(tmp_path / name)
+    with Broker() as server:
+        words = ("reply", "q", "--command", f"cat {tmp_path}/{{{{Request}}}}", "--count", "2")
+        answering = Background(server.url, words, "Listening")
+        wire = WireClient(server.url)
+        try:
+            wire.send(b"SUB answers 1\r\n")
+            for name in names:
+                wire.publish(b"q", name.encode(), b"answers")
+            for name in names:
+                (tmp_path / name).write_text(f"of the {name}")
+                assert wire.await_messages(1, 30.0), f"the {name} is answered"
+                assert wire.messages.pop()[4] == f"of the {name}".encode()
+            assert answering.result().code == 0
+        finally:
+            wire.close()
+            answering.close()
 
 
 @pytest.mark.processes

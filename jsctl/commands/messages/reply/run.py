@@ -13,7 +13,7 @@ from jsctl.commands.toolkit.content.bodies import (
     filled_headers,
     header_lines,
     header_pairs,
-    run_command,
+    run_command_beside,
     write_bytes,
 )
 from jsctl.commands.toolkit.content.templates import fill
@@ -75,7 +75,7 @@ async def _answer(
         return
     from nats.errors import MaxPayloadError
 
-    answer = bytes(message.data) if echo else _body(call, message, number)
+    answer = bytes(message.data) if echo else await _body(call, message, number)
     try:
         behind = (*every_header(message.headers), (COUNTER, str(number))) if echo else ()
         made = filled_headers(headers, number, behind=behind)
@@ -84,15 +84,15 @@ async def _answer(
         call.output.log(f"Could not publish reply: {error}")
 
 
-def _body(call: Call, message: "Msg", number: int) -> bytes:
+async def _body(call: Call, message: "Msg", number: int) -> bytes:
     text = message.data.decode("utf-8", "replace")
     if call.text("command"):
-        return _output(call, message, text, number)
+        return await _output(call, message, text, number)
     body = fill(call.text("body"), number, text, what="body", log=call.output.log)
     return body.encode("utf-8", "surrogateescape")
 
 
-def _output(call: Call, message: "Msg", text: str, number: int) -> bytes:
+async def _output(call: Call, message: "Msg", text: str, number: int) -> bytes:
     """What the command writes; the error's text when it fails."""
     command = call.text("command")
     for at, token in enumerate(message.subject.split(".")):
@@ -100,7 +100,7 @@ def _output(call: Call, message: "Msg", text: str, number: int) -> bytes:
     command = fill(command, number, text, what="command", log=call.output.log)
     extra = {"NATS_REQUEST_SUBJECT": message.subject, "NATS_REQUEST_BODY": text}
     try:
-        return run_command(command, message.data, extra)
+        return await run_command_beside(command, message.data, extra)
     except JsctlError as error:
         call.output.log(f"Command failed: {error}")
         return str(error).encode()

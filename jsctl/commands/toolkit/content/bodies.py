@@ -5,6 +5,7 @@ import shlex
 import sys
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from jsctl.commands.toolkit.content.templates import filled_command, filled_header
@@ -197,25 +198,56 @@ def translated(call: Call, body: bytes, subject: str, stream: str = "") -> bytes
     return run_command(command, body) if command else body
 
 
-def run_command(command: str, body: bytes, extra: Mapping[str, str] | None = None) -> bytes:
+def run_command(command: str, body: bytes) -> bytes:
     """What a command writes when it reads the body. Raises JsctlError."""
     import subprocess  # few commands start another program
 
+    words = _words_of(command)
+    with _not_run(words[0]):
+        done = subprocess.run(words, input=body, capture_output=True, check=False)
+    return _written(words[0], done.returncode, done.stdout, done.stderr)
+
+
+async def run_command_beside(command: str, body: bytes, extra: Mapping[str, str]) -> bytes:
+    """The same while the connection goes on; the command ends with who waits for it."""
+    import asyncio
+
+    words, pipe = _words_of(command), asyncio.subprocess.PIPE
+    with _not_run(words[0]):
+        running = await asyncio.create_subprocess_exec(
+            *words, stdin=pipe, stdout=pipe, stderr=pipe, env={**os.environ, **extra}
+        )
+    try:
+        out, err = await running.communicate(body)
+    finally:
+        if running.returncode is None:
+            running.kill()
+            await running.wait()
+    return _written(words[0], await running.wait(), out, err)
+
+
+def _words_of(command: str) -> list[str]:
     try:
         words = shlex.split(command)
     except ValueError as error:  # what is filled in may have quotes
         raise JsctlError(f"could not parse command: {error}") from None
     if not words:
         raise UsageError("the command is empty")
+    return words
+
+
+@contextmanager
+def _not_run(name: str) -> Iterator[None]:
     try:
-        done = subprocess.run(
-            words, input=body, capture_output=True, check=False, env={**os.environ, **(extra or {})}
-        )
+        yield
     except OSError as error:
-        raise JsctlError(f"could not run {words[0]}: {error.strerror}") from None
+        raise JsctlError(f"could not run {name}: {error.strerror}") from None
     except ValueError as error:  # NULs, which no word and no variable can have
-        raise JsctlError(f"could not run {words[0]}: {error}") from None
-    if done.returncode:
-        text = done.stderr.decode("utf-8", "replace").strip()
-        raise JsctlError(f"{words[0]} failed with exit status {done.returncode}: {text}")
-    return done.stdout
+        raise JsctlError(f"could not run {name}: {error}") from None
+
+
+def _written(name: str, status: int, out: bytes, err: bytes) -> bytes:
+    if status:
+        text = err.decode("utf-8", "replace").strip()
+        raise JsctlError(f"{name} failed with exit status {status}: {text}")
+    return out
