@@ -34,6 +34,8 @@ from jsctl.errors import UsageError
 
 SESSIONS_MAX = 8
 """Every open page is a process; more than so many are refused with 503."""
+DRIVER = "jsctl.dashboard.driver:PageDriver"
+"""How they end with this server; a name, since only they load Textual."""
 TOKEN_BYTES = 32
 COOKIE_S = 12 * 3600
 STRICT: Mapping[str, str] = {
@@ -229,7 +231,8 @@ class Service(AppService):
     extra: Mapping[str, str] = {}
 
     def _build_environment(self, width: int = 80, height: int = 24) -> dict[str, str]:
-        return {**super()._build_environment(width, height), **self.extra}
+        driver = {"TEXTUAL_DRIVER": DRIVER}
+        return {**super()._build_environment(width, height), **driver, **self.extra}
 
 
 class GuardedServer(Server):

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -292,14 +293,32 @@ def test_no_file_of_the_page_names_another_host(served: Served) -> None:
     assert read >= 5
 
 
+def children(served: Served) -> list[str]:
+    """The processes behind the pages."""
+    pid = served.process.pid
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_dashboards_end_with_the_server_of_their_pages(
+    broker: Broker, tmp_path: Path, how: signal.Signals
+) -> None:
+    with serving(broker, tmp_path) as served, chromium() as page:
+        page.call("Page.navigate", url=served.address)
+        page.until(lambda: b"HEALTHY" in page.frames, "the badge is drawn")
+        (child,) = children(served)
+        served.process.send_signal(how)
+        served.process.wait(10)
+        wait_for(lambda: not Path(f"/proc/{child}/exe").exists(), "the dashboard ended", 15.0)
+
+
 def test_credentials_are_in_no_command_line(served: Served, broker: Broker) -> None:
     with chromium() as page:
         page.call("Page.navigate", url=served.address)
         page.until(lambda: b"\x1b" in page.frames, "something is drawn")
-        children = Path(f"/proc/{served.process.pid}/task/{served.process.pid}/children")
         lines = [
             Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ")
-            for child in children.read_text().split()
+            for child in children(served)
         ]
         assert lines
         assert not [line for line in lines if b"password" in line]
