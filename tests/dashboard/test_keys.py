@@ -247,6 +247,16 @@ async def test_a_lost_connection_is_told_in_80_columns() -> None:
         assert "rtt" not in shown
 
 
+@pytest.mark.parametrize("width", [40, 43, 59, 60, 70, 80, 100, 120])
+async def test_the_badge_has_room_in_every_width(width: int) -> None:
+    """The context gives way, and in narrow windows, as of phones, all that stands at the right."""
+    name = "nats://a-server-with-a-long-name.example:4222"
+    now = replace(sample(), context=name, badge=Badge.DEGRADED, rtt_ns=330_000)
+    async with showing(now, size=(width, 24), read_only=True) as driven:
+        first = text_of(driven.app).splitlines()[0]
+        assert "DEGRADED" in first
+
+
 @pytest.mark.parametrize("key", ["t", "t,t", "t,t,t"])
 async def test_themes_change_while_it_runs(key: str) -> None:
     async with showing() as driven:
