@@ -166,10 +166,7 @@ def _check_global(flag: GlobalFlag, value: str | None) -> None:
 
 
 def _global_flag(word: str, waiting: list[str]) -> tuple[GlobalFlag | None, str | None, bool]:
-    """The global flag that a word is, a value in the same word, and whether it is negated.
-
-    What follows a letter is its value as it stands: an equals sign is a part of it.
-    """
+    """The global flag that a word is, a value in the same word, and whether it is negated."""
     if word in ("-o", "--output") and waiting and waiting[0] in FORMATS:
         return _FLAGS["render"], None, False
     if not word.startswith("--"):
