@@ -166,14 +166,14 @@ def _check_global(flag: GlobalFlag, value: str | None) -> None:
 
 
 def _global_flag(word: str, waiting: list[str]) -> tuple[GlobalFlag | None, str | None, bool]:
-    """The global flag that a word is, a value given with `=`, and whether it is negated."""
+    """The global flag that a word is, a value in the same word, and whether it is negated."""
     if word in ("-o", "--output") and waiting and waiting[0] in FORMATS:
         return _FLAGS["render"], None, False
     if not word.startswith("--"):
         flag = _SHORT.get(word[1:2]) if word.startswith("-") and len(word) > 1 else None
         if flag is None or len(word) == 2:
             return flag, None, False
-        return flag, word[2:].removeprefix("="), False
+        return flag, word[2:], False
     name, equals, value = word[2:].partition("=")
     if name == "output" and value in FORMATS:
         return _FLAGS["render"], value, False

@@ -115,10 +115,14 @@ class RequestFailed(JsctlError):
     def __init__(self, error: Refusal, *, prefix: str = "", hints: tuple[str, ...] = ()) -> None:
         self.error = error
         self.code = error.err_code
-        self.kind, self.exit_code = _KINDS.get(error.code, ("error", 1))
+        conflict = error.err_code in CONFLICTS
+        self.kind, self.exit_code = _KINDS.get(409 if conflict else error.code, ("error", 1))
         super().__init__(f"{prefix}: {error}" if prefix else str(error), hints=hints)
 
 
+CONFLICTS = frozenset({10013, 10058, 10065, 10070, 10071, 10109, 10148, 10164})
+"""Names and subjects that others have, expectations that do not hold: what servers call a bad
+request (400) is good, and would be taken in another state."""
 _KINDS: Mapping[int, tuple[str, int]] = {
     400: ("error", 1),
     401: (NotAllowed.kind, NotAllowed.exit_code),

@@ -32,6 +32,8 @@ BUFFER_BYTES = 32 * 1024
 _CONNECT = b"CONNECT "
 _SECRETS = ("user", "pass", "auth_token", "jwt", "nkey", "sig")
 _PING = b"PING\r\n"
+_NO_STATUS = b"NATS/1.0\r\n"
+"""How headers begin that have none; one of the library's names for it is no plain text."""
 NO_RESPONDERS = "503"
 
 
@@ -77,6 +79,8 @@ class NatsClient(Client):
             found = await super()._process_headers(headers)
         except (IndexError, ValueError):
             return None
+        if found and not headers.startswith(_NO_STATUS):
+            found = {str.__str__(name): value for name, value in found.items()}
         return Headers(found, bytes(headers)) if found else found
 
     def _build_message(

@@ -146,11 +146,11 @@ def _place(words: Sequence[str]) -> _Place:
     while left:
         word = left.pop(0)
         if word.startswith("-") and len(word) > 1:
-            name, equals, value = word.partition("=")
+            name, value = _split(word)
             flag = _flag(found, name)
             if flag is None or not _takes_value(flag):
                 continue
-            if not equals:
+            if value is None:
                 if not left:
                     return _Place(found, values, flags, flag, positions)
                 value = left.pop(0)
@@ -170,6 +170,14 @@ def _place(words: Sequence[str]) -> _Place:
                 values[arguments[positions].name] = word
             positions += 1
     return _Place(found, values, flags, None, positions)
+
+
+def _split(word: str) -> tuple[str, str | None]:
+    """A flag's name, and its value if it is in the same word: behind a letter as it stands."""
+    if not word.startswith("--"):
+        return word[:2], word[2:] or None
+    name, equals, value = word.partition("=")
+    return name, value if equals else None
 
 
 def _options(found: Found) -> list[Option]:

@@ -8,6 +8,9 @@ needs comes from here; the content security policy forbids anything else.
 
 A server that listens everywhere is found at every address of its machine. It takes them all for
 its own: an address in numbers cannot be pointed elsewhere, as a name can.
+
+Behind a proxy browsers know one address, the proxy's, which has to be told: nothing that a request
+says about it is believed. The `Host` may be that address or ours, as proxies pass on either.
 """
 
 import hmac
@@ -19,6 +22,7 @@ from importlib.resources import files
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp_jinja2
 import jinja2
@@ -30,6 +34,8 @@ from jsctl.errors import UsageError
 
 SESSIONS_MAX = 8
 """Every open page is a process; more than so many are refused with 503."""
+DRIVER = "jsctl.dashboard.driver:PageDriver"
+"""How they end with this server; a name, since only they load Textual."""
 TOKEN_BYTES = 32
 COOKIE_S = 12 * 3600
 STRICT: Mapping[str, str] = {
@@ -39,8 +45,8 @@ STRICT: Mapping[str, str] = {
     "Cache-Control": "no-store",
 }
 PORT_MAX = 65535
-HTTP_PORT = 80
-"""The one that browsers leave out of `Host` and `Origin`."""
+PORTS = {"http": 80, "https": 443}
+"""Those that browsers leave out of `Host` and `Origin`."""
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]+)(?::([0-9]{1,5}))?", re.ASCII)
 """Of a request: a name or an address, and a port."""
 ELSEWHERE = ("192.0.2.1", 9)
@@ -89,9 +95,24 @@ def shown(host: str) -> str:
     return f"[{address}]" if address.version == 6 else str(address)
 
 
-def origin_of(host: str, port: int) -> str:
+def origin_of(host: str, port: int, scheme: str = "http") -> str:
     """What browsers call the pages of a host."""
-    return f"http://{host}" if port == HTTP_PORT else f"http://{host}:{port}"
+    return f"{scheme}://{host}" if port == PORTS[scheme] else f"{scheme}://{host}:{port}"
+
+
+def public_origin(url: str) -> str:
+    """What browsers call the pages behind a proxy; raises UsageError."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+        host = (parts.hostname or "").encode("idna").decode()
+    except ValueError:
+        raise UsageError(f"--web-url '{url}' is no address of a page") from None
+    if parts.scheme not in PORTS or not HOST.fullmatch(shown(host)) or "@" in parts.netloc:
+        raise UsageError(f"--web-url '{url}' is no address of a page: say https://HOST[:PORT]")
+    if parts.path.strip("/") or parts.query or parts.fragment:
+        raise UsageError(f"--web-url '{url}' has a path: the dashboard needs a host to itself")
+    return origin_of(shown(host), PORTS[parts.scheme] if port is None else port, parts.scheme)
 
 
 def reachable() -> str:
@@ -105,10 +126,18 @@ def reachable() -> str:
 
 
 class Guard:
-    """Who may come in: to the `host` that was asked for, and to the address that it is."""
+    """Who may come in: to the `host` that was asked for, and to the address that it is.
+
+    With a `public` origin, that of a proxy, pages are that origin's only.
+    """
 
     def __init__(
-        self, host: str, address: IPv4Address | IPv6Address, port: int, token: str
+        self,
+        host: str,
+        address: IPv4Address | IPv6Address,
+        port: int,
+        token: str,
+        public: str = "",
     ) -> None:
         self.names = {shown(host), shown(str(address))}
         if address.is_loopback or address.is_unspecified:
@@ -119,14 +148,24 @@ class Guard:
         self.port = port
         self.cookie = f"jsctl_{port}"
         self.token = token
+        self.public = public
+        self.encrypted = public.startswith("https:")
 
     def origin(self, request: web.Request) -> str:
         """Of the pages that a request belongs to; nothing if its `Host` is not ours."""
         found = HOST.fullmatch(request.headers.get("Host", "").lower())
-        if found is None or int(found[2] or HTTP_PORT) != self.port:
+        if found is None:
+            return ""
+        if self.public and self._is_public(found[1], found[2]):
+            return self.public
+        if int(found[2] or PORTS["http"]) != self.port:
             return ""
         ours = found[1] in self.names or (self.everywhere and numeric(found[1]) is not None)
-        return origin_of(found[1], self.port) if ours else ""
+        return (self.public or origin_of(found[1], self.port)) if ours else ""
+
+    def _is_public(self, name: str, port: str | None) -> bool:
+        scheme = urlsplit(self.public).scheme
+        return origin_of(name, int(port or PORTS[scheme]), scheme) == self.public
 
     def refusal(self, request: web.Request) -> str:
         """Why not, or nothing."""
@@ -158,7 +197,12 @@ class Guard:
             left = {key: value for key, value in request.query.items() if key != "token"}
             away = web.HTTPSeeOther(str(request.rel_url.with_query(left)), headers=STRICT)
             away.set_cookie(
-                self.cookie, self.token, httponly=True, samesite="Strict", max_age=COOKIE_S
+                self.cookie,
+                self.token,
+                httponly=True,
+                samesite="Strict",
+                max_age=COOKIE_S,
+                secure=self.encrypted,
             )
             raise away
         response = await handler(request)
@@ -187,23 +231,30 @@ class Service(AppService):
     extra: Mapping[str, str] = {}
 
     def _build_environment(self, width: int = 80, height: int = 24) -> dict[str, str]:
-        return {**super()._build_environment(width, height), **self.extra}
+        driver = {"TEXTUAL_DRIVER": DRIVER}
+        return {**super()._build_environment(width, height), **driver, **self.extra}
 
 
 class GuardedServer(Server):
     """Runs `command` for every page that the guard lets in."""
 
     def __init__(
-        self, command: str, listener: socket.socket, host: str, environment: Mapping[str, str]
+        self,
+        command: str,
+        listener: socket.socket,
+        host: str,
+        environment: Mapping[str, str],
+        public: str = "",
     ) -> None:
         bound, port = listener.getsockname()[:2]
         address = ip_address(bound)
         place = reachable() if address.is_unspecified else shown(host)
-        super().__init__(command, host, port, "jsctl dashboard", origin_of(place, port))
+        self.own = origin_of(place, port)
+        super().__init__(command, host, port, "jsctl dashboard", public or self.own)
         self.listener = listener
         self.environment = environment
         self.sessions = 0
-        self.guard = Guard(host, address, port, secrets.token_urlsafe(TOKEN_BYTES))
+        self.guard = Guard(host, address, port, secrets.token_urlsafe(TOKEN_BYTES), public)
         self.page = Path(str(files("jsctl.dashboard").joinpath("page")))
 
     @property

@@ -11,6 +11,7 @@ from jsctl.client.connection import connect
 from jsctl.client.headers import Headers
 from jsctl.client.manager import open_manager
 from jsctl.client.reading import BATCH, read_stream
+from jsctl.commands.toolkit.content.bodies import header_lines
 from jsctl.settings import Context, Settings
 from tests.support.wire_client import WireClient
 
@@ -55,6 +56,17 @@ async def test_a_header_may_have_the_name_of_a_status(here: Settings) -> None:
         await manager.delete_stream("HS")
     assert [one.data for one in direct] == [b"503", b"404", b"shipped"]
     assert [one.headers["Status"] for one in read] == ["503", "404", "shipped"]
+
+
+async def test_what_a_server_says_is_shown_by_its_plain_name(here: Settings) -> None:
+    wire = WireClient(here.urls[0])
+    async with connect(here) as client:
+        subscription = await client.subscribe("said")
+        await client.flush()
+        wire.publish(b"said", b"x", headers=b"NATS/1.0 503 Nobody\r\nA: 1\r\n\r\n")
+        found = await subscription.next_msg(timeout=30)
+    wire.close()
+    assert header_lines(found.headers) == ["A: 1", "Description: Nobody", "Status: 503"]
 
 
 def test_a_status_stands_in_the_first_line() -> None:

@@ -42,6 +42,7 @@ def test_global_flags_may_stand_anywhere() -> None:
     assert hoist(["pub", "--", "--server", "x"]) == ({}, ["pub", "--", "--server", "x"])
     assert hoist(["--monitor", "a", "--monitor=b"])[0] == {"monitor": "a,b"}
     assert hoist(["-sX", "--domain", "d"])[0] == {"url": "X", "jetstream_domain": "d"}
+    assert hoist(["-s=X"])[0] == {"url": "=X"}, "as it stands, as nats takes it"
 
 
 @pytest.mark.parametrize(

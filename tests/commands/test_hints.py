@@ -36,7 +36,8 @@ KINDS = (
     ("stream info --contxt x", "usage", "did you mean --context, --no-context?"),
     ("stream info --zzz", "usage", ""),
     ("stream rm ORDERS", "confirmation", "--force skips the question"),
-    ("stream add ORDERS --subjects other --defaults", "error", ""),
+    ("stream add ORDERS --subjects other --defaults", "conflict", ""),
+    ("consumer add ORDERS BILLING --pull --defaults --ack none", "error", ""),
     ("schema info stream_list_request", "not_found", "did you mean io.nats"),
 )
 
@@ -77,6 +78,22 @@ def fails(
         return code, document["error"]
 
     return run
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "stream add OTHERS --subjects o.a --defaults",
+        "pub -J o.a x -H Nats-Expected-Last-Sequence:5",
+        "kv add CONFIG --history 5",
+    ],
+)
+def test_what_would_be_taken_in_another_state_is_a_conflict(
+    fails: Callable[[str], tuple[int, dict[str, object]]], line: str
+) -> None:
+    """Servers call it a bad request."""
+    code, told = fails(line)
+    assert (code, told["class"]) == (6, "conflict")
 
 
 Fails = Callable[[str], tuple[int, dict[str, object]]]

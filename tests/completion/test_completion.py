@@ -112,6 +112,12 @@ def test_what_servers_know(names: Names) -> None:
     assert names("context", "add", "t") == []
 
 
+def test_a_server_in_one_word_with_its_letter_is_asked(environ: dict[str, str]) -> None:
+    elsewhere = {**environ, "NATS_URL": "nats://127.0.0.1:1"}
+    words = [f"-s{environ['NATS_URL']}", "stream", "info", "OR"]
+    assert [value for value, _ in complete(words, elsewhere).candidates] == ["ORDERS"]
+
+
 def test_what_the_system_account_knows(names: Names) -> None:
     flags = ("--user", SYSTEM_USER, "--password", SYSTEM_PASSWORD)
     assert names(*flags, "server", "info", "") == ["n1", "n2", "n3"]

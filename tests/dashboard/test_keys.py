@@ -239,12 +239,22 @@ async def test_old_data_are_grey_and_told_so() -> None:
 
 async def test_a_lost_connection_is_told_in_80_columns() -> None:
     """A round trip that is over has no room there."""
-    now = replace(sample(), context="127.0.0.1:40865", badge=Badge.HEALTHY, rtt_ns=330_000)
+    now = replace(sample(), context="127.0.0.1:40865", badge=Badge.UNKNOWN, rtt_ns=330_000)
     now = replace(now, connected=False, stale_ns=12_000_000_000)
     async with showing(now, size=(80, 24)) as driven:
         shown = text_of(driven.app)
         assert "no connection" in shown and "stale 12s" in shown
         assert "rtt" not in shown
+
+
+@pytest.mark.parametrize("width", [40, 43, 59, 60, 70, 80, 100, 120])
+async def test_the_badge_has_room_in_every_width(width: int) -> None:
+    """The context gives way, and in narrow windows, as of phones, all that stands at the right."""
+    name = "nats://a-server-with-a-long-name.example:4222"
+    now = replace(sample(), context=name, badge=Badge.DEGRADED, rtt_ns=330_000)
+    async with showing(now, size=(width, 24), read_only=True) as driven:
+        first = text_of(driven.app).splitlines()[0]
+        assert "DEGRADED" in first
 
 
 @pytest.mark.parametrize("key", ["t", "t,t", "t,t,t"])

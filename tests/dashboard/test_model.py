@@ -97,10 +97,13 @@ def test_a_server_that_misses_two_rounds_is_away() -> None:
 def test_rounds_that_nobody_answers_tell_about_us() -> None:
     model = Model()
     pinged(model, T0, "n1", "n2", "n3")
-    for second in range(1, 10):
-        now = pinged(model, T0 + second * SECOND_NS)
-    assert now.badge is Badge.HEALTHY
-    assert now.stale_ns == 9 * SECOND_NS
+    found = [pinged(model, T0 + second * SECOND_NS) for second in range(1, 10)]
+    assert [one.badge for one in found] == 3 * [Badge.HEALTHY] + 6 * [Badge.UNKNOWN]
+    assert found[-1].stale_ns == 9 * SECOND_NS
+    assert all(one.up for one in found[-1].servers), "as it was last seen"
+    back = pinged(model, T0 + 10 * SECOND_NS, "n1", "n2", "n3")
+    assert back.badge is Badge.HEALTHY
+    assert [one.said for one in back.events] == ["HEALTHY → UNKNOWN", "UNKNOWN → HEALTHY"]
 
 
 def test_without_a_meta_leader_it_is_down() -> None:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -17,9 +18,11 @@ import httpx
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from jsctl.dashboard.web import Guard
+from jsctl.dashboard.web import Guard, public_origin
+from jsctl.errors import UsageError
 from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER, Broker
 from tests.support.chromium import chromium
+from tests.support.tls_proxy import tls_proxy
 from tests.support.waiting import wait_for
 
 SYSTEM = "accounts { $SYS { users: [ { user: sys, password: sys } ] } }\n"
@@ -200,6 +203,67 @@ def test_a_page_goes_on_where_it_was_opened(broker: Broker, tmp_path: Path) -> N
             assert here.get("/ws", cookies=here.cookies(), **headers).status_code == 403
 
 
+def test_behind_a_proxy_pages_are_those_of_its_address() -> None:
+    """It may pass on the `Host` that browsers gave, or say its own."""
+    public = "https://dash.example"
+    guard = Guard("127.0.0.1", ip_address("127.0.0.1"), 8080, "token", public)
+    for host in ("dash.example", "Dash.Example:443", "127.0.0.1:8080", "localhost:8080"):
+        assert not refusal(guard, host, "/ws", public)
+        own = ("http://dash.example", "https://dash.example:8443", "http://127.0.0.1:8080")
+        for stranger in (*own, "https://evil.example", "null", ""):
+            assert refusal(guard, host, "/ws", stranger)
+    for host in ("dash.example:80", "dash.example:8080", "evil.example", "dash.example.evil:443"):
+        assert refusal(guard, host)
+
+
+@pytest.mark.parametrize(
+    ("url", "origin"),
+    [
+        ("https://Dash.Example/", "https://dash.example"),
+        ("https://dash.example:443", "https://dash.example"),
+        ("http://dash.example:8443", "http://dash.example:8443"),
+        ("https://[0:0::1]:9", "https://[::1]:9"),
+        ("https://b\xfccher.example", "https://xn--bcher-kva.example"),
+    ],
+)
+def test_a_public_address_is_written_as_browsers_write_it(url: str, origin: str) -> None:
+    assert public_origin(url) == origin
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("dash.example", "ftp://dash.example", "https://", "https://a:x", "https://a b", "//a"),
+        *("https://a/path", "https://a?q", "https://a#f", "https://u:secret@a", "https://a:99999"),
+        *("https://[::1", "https://" + "x" * 70, "https://a;script-src *"),
+    ],
+)
+def test_what_is_no_public_address_is_refused(url: str) -> None:
+    with pytest.raises(UsageError, match="--web-url"):
+        public_origin(url)
+
+
+def test_the_page_works_behind_a_proxy_with_tls(broker: Broker, tmp_path: Path) -> None:
+    certificates = tmp_path / "certificates"
+    certificates.mkdir()
+    with tls_proxy(certificates) as proxy:
+        public = f"https://localhost:{proxy.port}"
+        with (
+            serving(broker, tmp_path, "--web-url", public) as behind,
+            chromium(1200, 800, "--ignore-certificate-errors") as page,
+        ):
+            proxy.behind = behind.port
+            log = tmp_path / "log"
+            address = re.compile(rf"{public}/\?token=\S+")
+            wait_for(lambda: address.search(log.read_text()), "the public address is printed")
+            found = address.search(log.read_text())
+            assert found is not None
+            page.call("Page.navigate", url=found[0])
+            page.until(lambda: b"HEALTHY" in page.frames, "the badge is drawn")
+            query = found[0].removeprefix(public)
+            assert "Secure" in behind.get(query).headers["Set-Cookie"]
+
+
 def served_files() -> list[str]:
     """The path of every file that a page can ask for."""
     page = files("jsctl.dashboard").joinpath("page")
@@ -229,14 +293,32 @@ def test_no_file_of_the_page_names_another_host(served: Served) -> None:
     assert read >= 5
 
 
+def children(served: Served) -> list[str]:
+    """The processes behind the pages."""
+    pid = served.process.pid
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_dashboards_end_with_the_server_of_their_pages(
+    broker: Broker, tmp_path: Path, how: signal.Signals
+) -> None:
+    with serving(broker, tmp_path) as served, chromium() as page:
+        page.call("Page.navigate", url=served.address)
+        page.until(lambda: b"HEALTHY" in page.frames, "the badge is drawn")
+        (child,) = children(served)
+        served.process.send_signal(how)
+        served.process.wait(10)
+        wait_for(lambda: not Path(f"/proc/{child}/exe").exists(), "the dashboard ended", 15.0)
+
+
 def test_credentials_are_in_no_command_line(served: Served, broker: Broker) -> None:
     with chromium() as page:
         page.call("Page.navigate", url=served.address)
         page.until(lambda: b"\x1b" in page.frames, "something is drawn")
-        children = Path(f"/proc/{served.process.pid}/task/{served.process.pid}/children")
         lines = [
             Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ")
-            for child in children.read_text().split()
+            for child in children(served)
         ]
         assert lines
         assert not [line for line in lines if b"password" in line]

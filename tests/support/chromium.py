@@ -112,11 +112,11 @@ class Page:
 
 
 @contextmanager
-def chromium(width: int = 1200, height: int = 800) -> Iterator[Page]:
+def chromium(width: int = 1200, height: int = 800, *flags: str) -> Iterator[Page]:
     """A browser with one empty tab."""
     program = find_chromium()
     with tempfile.TemporaryDirectory(prefix="jsctl-", ignore_cleanup_errors=True) as directory:
-        command = [program, *FLAGS, f"--user-data-dir={directory}"]
+        command = [program, *FLAGS, *flags, f"--user-data-dir={directory}"]
         command += [f"--window-size={width},{height}", "about:blank"]
         with subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

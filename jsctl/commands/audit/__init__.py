@@ -31,7 +31,7 @@ GROUP = Group(
                 FORCE,
                 JSON,
                 Option("markdown", "Output Markdown format", Kind.FLAG),
-                Option("verbose", "Log verbosely", Kind.FLAG),
+                Option("verbose", "Log what each check reads, lacks and finds", Kind.FLAG),
             ),
             examples=("jsctl audit analyze audit.zip", "jsctl audit analyze audit.zip --markdown"),
         ),

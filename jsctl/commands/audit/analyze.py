@@ -3,7 +3,7 @@
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Conflict, NotFound, UsageError
 from jsctl.files import write_whole
 from jsctl.render.details import Details
-from jsctl.render.humanize import moment
+from jsctl.render.humanize import counted, moment
 from jsctl.render.table import readable, safe
 
 REPORT_TYPE = "io.nats.audit.v1.analysis"
@@ -42,6 +42,7 @@ _FACTS = (
     "user_name",
     "version",
 )
+Log = Callable[[str], None]
 Rule = Callable[[Check, Reader, Examples], str]
 _RULES: Mapping[str, Rule] = {
     "ACCOUNTS_001": rules.account_limits,
@@ -82,9 +83,10 @@ def analyze(call: Call) -> None:
     if not call.given("archive"):
         raise UsageError("archive path is required")
     path = call.text("archive")
-    reader = Reader(Path(path))
+    reader = _CountingReader(Path(path))
+    log = call.output.log if call.flag("verbose") else _say_nothing
     try:
-        report = _analyzed(reader, call.texts("skip"), limit)
+        report = _analyzed(reader, call.texts("skip"), limit, log)
     finally:
         reader.close()
     _show(call, report, path, limit)
@@ -92,11 +94,43 @@ def analyze(call: Call) -> None:
         write_whole(target, json.dumps(report, indent=2))
 
 
-def _analyzed(reader: Reader, skipped: Sequence[str], limit: int) -> Document:
+def _say_nothing(_text: str) -> None:
+    """The log of those who want none."""
+
+
+class _CountingReader(Reader):
+    """Counts what a check reads, and notes what it looks for in vain."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.read = 0
+        self.lacking: list[str] = []
+
+    def each(self, **tags: str) -> Iterator[Document]:
+        """As of every reader."""
+        before = self.read
+        for document in super().each(**tags):
+            self.read += 1
+            yield document
+        if self.read == before:
+            kind = tags.pop("artifact_type", "document")
+            self.lacking.append(f"no {kind} of {', '.join(map(' '.join, tags.items()))}")
+
+    def tell(self, about: str, log: Log) -> None:
+        """What was read since it was told last."""
+        for one in self.lacking:
+            log(safe(f"{about}: {one}"))
+        log(f"{about}: {counted(self.read, 'document')} read")
+        self.read, self.lacking = 0, []
+
+
+def _analyzed(reader: _CountingReader, skipped: Sequence[str], limit: int, log: Log) -> Document:
     metadata = reader.metadata()
+    if not metadata:
+        log("the archive does not say who gathered it, and when")
     unwanted = {code.upper() for code in skipped}
     results = [
-        _result(check, reader, limit)
+        _result(check, reader, limit, log)
         if check.code not in unwanted
         else _told(check, SKIP, Examples(), "")
         for check in CHECKS
@@ -115,12 +149,15 @@ def _analyzed(reader: Reader, skipped: Sequence[str], limit: int) -> Document:
     }
 
 
-def _result(check: Check, reader: Reader, limit: int) -> Document:
+def _result(check: Check, reader: _CountingReader, limit: int, log: Log) -> Document:
     found = Examples(limit)
     try:
-        return _told(check, _RULES[check.code](check, reader, found), found, "")
-    except (CannotTell, UsageError) as error:
-        return _told(check, SKIP, found, str(error))
+        outcome, error = _RULES[check.code](check, reader, found), ""
+    except (CannotTell, UsageError) as problem:
+        outcome, error = SKIP, str(problem)
+    reader.tell(check.code, log)
+    log(f"{check.code}: {outcome}, {counted(len(found.kept) + found.dropped, 'issue')}")
+    return _told(check, outcome, found, error)
 
 
 def _told(check: Check, outcome: str, found: Examples, error: str) -> Document:

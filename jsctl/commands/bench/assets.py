@@ -7,17 +7,17 @@ from jsctl.api.errors import ApiError
 from jsctl.api.stream import StreamConfig, StreamInfo
 from jsctl.api.times import SECOND_NS
 from jsctl.api.words import AckPolicy, Discard, PersistMode, Retention, Storage
-from jsctl.client.buckets.kv import PREFIX, check_bucket, delete_bucket, fresh_bucket, open_bucket
+from jsctl.client.buckets.kv import check_bucket, delete_bucket, fresh_bucket, open_bucket
 from jsctl.client.manager import Manager
 from jsctl.client.reading import INACTIVE_TOO_LONG
-from jsctl.client.worded import library_words, worded
+from jsctl.client.worded import in_use, worded
 from jsctl.commands.bench.kinds import Benchmark
 from jsctl.commands.toolkit.assets.failing import told_as
 from jsctl.commands.toolkit.assets.picking import check_name
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, Unreachable, UsageError, prefixed
 
-STREAM_NOT_FOUND, CONSUMER_NOT_FOUND, INVALID_CONFIG = 10059, 10014, 10052
+STREAM_IN_USE, CONSUMER_NOT_FOUND, INVALID_CONFIG = 10058, 10014, 10052
 BATCHES = (Benchmark.JS_ATOMIC, Benchmark.JS_FAST)
 INACTIVE_NS = 10 * SECOND_NS
 OWN_CONSUMER, OWN_BUCKET = "nats-bench", "benchbucket"
@@ -170,7 +170,10 @@ async def check_bucket_there(call: Call) -> None:
 
 
 async def prepare_bucket(call: Call) -> None:
-    """Makes the benchmark's own bucket, others are there; `--purge` removes the old one first."""
+    """Makes the benchmark's own bucket, others are there; `--purge` removes the old one first.
+
+    The server takes it for made if there is one of this very configuration, and refuses another.
+    """
     name = call.text("bucket")
     what = f"putting: getting the kv bucket '{name}'"
     try:
@@ -194,10 +197,7 @@ async def prepare_bucket(call: Call) -> None:
             num_replicas=call.integer("replicas", 1),
             max_bytes=call.size("maxbytes"),
         )
-        with library_words():
-            try:
-                await manager.stream_info(PREFIX + name)
-            except ApiError as error:
-                if error.err_code != STREAM_NOT_FOUND:
-                    raise
-                await manager.create_stream(config)
+        try:
+            await manager.create_stream(config)
+        except ApiError as error:
+            raise in_use(name) if error.err_code == STREAM_IN_USE else worded(error) from None

@@ -175,6 +175,7 @@ async def _send_all(
         if not job.pace.free or len(frames) >= BLOCK_MESSAGES_MAX:
             connection.write(b"".join(frames))
             frames.clear()
+            await connection.drain()  # at a slow pace it tells at once that nobody is there
     connection.write(b"".join(frames))
     await connection.drain()
 

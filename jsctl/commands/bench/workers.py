@@ -11,7 +11,8 @@ import queue
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from importlib import import_module
-from threading import BrokenBarrierError, Event
+from multiprocessing.connection import wait
+from threading import BrokenBarrierError, Event, Thread
 from typing import TYPE_CHECKING
 
 from jsctl.client.connection import open_client
@@ -152,6 +153,7 @@ def _work(
     settings: Settings, kind: str, jobs: list[Job], ready: "Barrier", told: "Queue[Told]"
 ) -> None:
     """What a process does."""
+    Thread(target=_end_with_the_first, daemon=True).start()
 
     async def all_ready() -> None:
         loop = asyncio.get_running_loop()
@@ -167,6 +169,14 @@ def _work(
         return
     for job, sample in zip(jobs, samples, strict=True):
         told.put((job.number, sample, "", ""))
+
+
+def _end_with_the_first() -> None:
+    """A process that began others and is killed cannot end them: they would go on for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    wait([parent.sentinel])
+    os._exit(1)
 
 
 def _tell_failure(told: "Queue[Told]", number: int, error: BaseException) -> None:

@@ -20,6 +20,11 @@ COMMAND = Command(
         Option("web", "Serve it to browsers on this machine", Kind.FLAG),
         Option("web-host", "Address to serve on", default="127.0.0.1"),
         Option("web-port", "Port to serve on, 0 for any", Kind.INTEGER, default="0"),
+        Option(
+            "web-url",
+            "Address that browsers open, where a proxy with TLS stands in front",
+            metavar="URL",
+        ),
         Option("allow-actions", "With --web: allow changes", Kind.FLAG),
         Option("insecure", "With --web: allow other addresses than loopback", Kind.FLAG),
     ),
@@ -27,5 +32,6 @@ COMMAND = Command(
         "jsctl dashboard --context app --system-context sys",
         "jsctl dashboard --once -o json",
         "jsctl dashboard --web --web-port 8080",
+        "jsctl dashboard --web --web-port 8080 --web-url https://dash.example.com",
     ),
 )

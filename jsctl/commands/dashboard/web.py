@@ -24,18 +24,22 @@ SYSTEM_USER, SYSTEM_PASSWORD = "JSCTL_SYSTEM_USER", "JSCTL_SYSTEM_PASSWORD"
 def serve(call: Call, options: "DashboardOptions") -> int:
     """Prints the address and serves."""
     try:
-        from jsctl.dashboard.web import GuardedServer, bind, is_loopback
+        from jsctl.dashboard.web import GuardedServer, bind, is_loopback, public_origin
     except ModuleNotFoundError:
         raise UsageError(MISSING) from None
-    host = call.text("web-host")
+    host, url = call.text("web-host"), call.text("web-url")
+    public = public_origin(url) if url else ""
     if not is_loopback(host) and not call.flag("insecure"):
         raise UsageError(
             f"--web-host {host} can be reached from other machines, without encryption",
-            hints=("put a proxy with TLS in front of 127.0.0.1, or add --insecure",),
+            hints=("put a proxy with TLS in front of 127.0.0.1 (--web-url), or add --insecure",),
         )
     flags, environment = child_of(call, options)
     command = shlex.join([*_program(), "dashboard", *flags])
-    server = GuardedServer(command, bind(host, call.integer("web-port")), host, environment)
+    listener = bind(host, call.integer("web-port"))
+    server = GuardedServer(command, listener, host, environment, public)
+    if public:
+        call.output.log(f"Listening for the proxy at {server.own}")
     call.output.log("Open this address in a browser; ctrl+c ends it:")
     call.output.print(server.address)
     with contextlib.suppress(KeyboardInterrupt):

@@ -12,7 +12,7 @@ from jsctl.api.times import SECOND_NS
 from jsctl.client.buckets.objects import CHUNK_BYTES, ObjectInfo, delete_store
 from jsctl.commands.object.open import opened
 from jsctl.commands.object.show import show_object, show_store
-from jsctl.commands.toolkit.content.bodies import header_pairs
+from jsctl.commands.toolkit.content.bodies import any_header_pairs
 from jsctl.commands.toolkit.content.templates import unique_id
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.progress import Progress
@@ -69,7 +69,7 @@ def _replace(call: Call, bucket: str, known: ObjectInfo) -> bool:
 
 def _headers(call: Call) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for name, value in header_pairs(call):
+    for name, value in any_header_pairs(call):
         found.setdefault(name, []).append(value)
     return found
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from jsctl import __version__
 from jsctl.client.addresses import shown_url
+from jsctl.commands.toolkit.content.bodies import HeaderPairs, every_header
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import UsageError
 from jsctl.render.details import Details
@@ -80,19 +81,29 @@ class _Echo:
         return {"total_payload": self._total_bytes}
 
     async def answer(self, request: "Request") -> None:
-        """One request; the answer's headers say who gave it."""
+        """One request; the answer's headers say who gave it, before those of the request."""
+        from nats.errors import MaxPayloadError
+        from nats.micro.request import ServiceError
+
+        from jsctl.client.headers import Headers
+
         self._call.output.log(f"Handling request on subject {request.subject}")
         self._total_bytes += len(request.data)
+        own = (*self._place(request), *self._extra.items())
+        headers = Headers.of((*own, *every_header(request.headers)))
+        try:
+            await request.respond(request.data, headers=headers)
+        except MaxPayloadError as error:
+            raise ServiceError("500", str(error)) from None
+
+    def _place(self, request: "Request") -> HeaderPairs:
+        """Where the answer comes from."""
         url = self._client.connected_url
-        headers = {
-            "ConnectedUrl": shown_url(url.geturl()) if url else "",
-            "Handler": str(os.getpid()),
-            "Subject": request.subject,
-            "Timestamp": moment_ns(time.time_ns()),
-            **self._extra,
-            **(request.headers or {}),
-        }
         cluster = self._client._server_info.get("cluster")
-        if cluster:
-            headers["ConnectedCluster"] = str(cluster)
-        await request.respond(request.data, headers=headers)
+        return (
+            ("ConnectedUrl", shown_url(url.geturl()) if url else ""),
+            ("Handler", str(os.getpid())),
+            ("Subject", request.subject),
+            ("Timestamp", moment_ns(time.time_ns())),
+            *([("ConnectedCluster", str(cluster))] if cluster else ()),
+        )

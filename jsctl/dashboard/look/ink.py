@@ -13,6 +13,7 @@ BADGES = {
     Badge.HEALTHY: Level.OK,
     Badge.DEGRADED: Level.WARN,
     Badge.DOWN: Level.BAD,
+    Badge.UNKNOWN: Level.WARN,
 }
 
 

@@ -17,6 +17,7 @@ from jsctl.dashboard.model.judge import alerts_of, badge_of
 from jsctl.dashboard.model.raft import groups_of
 from jsctl.dashboard.model.snapshot import (
     EVENTS_MAX,
+    STALE_NS,
     Badge,
     Card,
     Consumer,
@@ -342,6 +343,9 @@ class Model:
         if not (servers or streams or self.heard_ns):
             blind = self.connected and not (self.system or self.jetstream)
             badge = Badge.NO_ACCESS if blind else Badge.CONNECTING
+        stale_ns = max(0, now_ns - self.heard_ns - self.pause_ns) if self.heard_ns else 0
+        if stale_ns > STALE_NS:
+            badge = Badge.UNKNOWN
         if badge is not self._badge:
             if self._badge is not Badge.CONNECTING:
                 level = {Badge.HEALTHY: Level.OK, Badge.DOWN: Level.BAD}.get(badge, Level.WARN)
@@ -357,7 +361,7 @@ class Model:
             system=self.system,
             jetstream=self.jetstream,
             note=self.note,
-            stale_ns=max(0, now_ns - self.heard_ns - self.pause_ns) if self.heard_ns else 0,
+            stale_ns=stale_ns,
             rtt_ns=self.rtt_ns,
             publish=_card(self._publish),
             deliver=_card(self._deliver),

@@ -7,6 +7,7 @@ sizes are bytes. Nothing is left out because it is away: what was known stays, w
 from dataclasses import field
 from enum import Enum, IntEnum
 
+from jsctl.api.times import SECOND_NS
 from jsctl.dataclass import dataclass
 
 
@@ -27,6 +28,11 @@ class Badge(Enum):
     HEALTHY = "HEALTHY"
     DEGRADED = "DEGRADED"
     DOWN = "DOWN"
+    UNKNOWN = "UNKNOWN"
+
+
+STALE_NS = 3 * SECOND_NS
+"""Data older than this are not of now: shown greyed, with their age, and no base for a word."""
 
 
 class PeerState(Enum):

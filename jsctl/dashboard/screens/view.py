@@ -12,11 +12,11 @@ from textual.widgets import Input
 from jsctl.dashboard.actions.catalog import ACTIONS, Action, Target, action_named, show_command
 from jsctl.dashboard.frame import Frame
 from jsctl.dashboard.look.ink import Ink
-from jsctl.dashboard.model.snapshot import Consumer, Meta, Server, Snapshot, Stream
+from jsctl.dashboard.model.snapshot import STALE_NS, Consumer, Meta, Server, Snapshot, Stream
 from jsctl.dashboard.screens.host import Host
 from jsctl.dashboard.screens.jump import JumpScreen
 from jsctl.dashboard.screens.requests import ActionRequested, RowOpened
-from jsctl.dashboard.widgets.bars import STALE_NS, KeyBar, TopBar
+from jsctl.dashboard.widgets.bars import KeyBar, TopBar
 from jsctl.dashboard.widgets.grid import Grid
 
 NARROW = [(0, "-narrow"), (100, "-wide")]

@@ -7,19 +7,20 @@ from textual import events
 from textual.binding import Binding
 from textual.widget import Widget
 
-from jsctl.api.times import SECOND_NS
 from jsctl.dashboard.frame import Frame
 from jsctl.dashboard.look.cells import both_ends
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean, clock, fitted, short_time
-from jsctl.dashboard.model.snapshot import Snapshot
+from jsctl.dashboard.model.snapshot import STALE_NS, Snapshot
 from jsctl.dataclass import dataclass
 from jsctl.render.humanize import counted
 
-STALE_NS = 3 * SECOND_NS
-"""Data older than this is shown greyed, with its age."""
-NARROW, MIDDLE = 40, 60
-"""Below these there is no room for the clock, and for the round trip."""
+MIDDLE = 60
+"""Below it there is room for the badge alone."""
+NAME_MIN, NAME_MAX = 6, 30
+"""Cells of the context: it gives way to the badge."""
+NAME_BESIDE = 13
+"""Cells before and behind it."""
 WIDE = 100
 """From here on there is room for counts."""
 
@@ -40,21 +41,35 @@ class TopBar(Widget):
 
     def render(self) -> Text:
         """One line."""
-        return both_ends(self._left(), self._right(), self.content_size.width)
+        width, right = self.content_size.width, self._right()
+        badge = self._word()
+        room = width - right.cell_len - badge.cell_len - NAME_BESIDE
+        left = self._place(min(NAME_MAX, max(NAME_MIN, room)))
+        return both_ends(left.append_text(badge).append_text(self._more()), right, width)
 
-    def _left(self) -> Text:
+    def _place(self, room: int) -> Text:
         now, ink = self.frame.snapshot, self.frame.ink
         line = Text(no_wrap=True, end="")
         line.append(f"{ink.glyphs.logo} ", ink.colour("star"))
         line.append("jsctl ", f"bold {ink.text}")
         line.append(f"{ink.glyphs.crumb} ", ink.palette.border)
         line.append(
-            f"{fitted(clean(now.context or 'default'), 30)}  ", f"bold {ink.colour('accent')}"
+            f"{fitted(clean(now.context or 'default'), room)}  ", f"bold {ink.colour('accent')}"
         )
+        return line
+
+    def _word(self) -> Text:
+        now, ink = self.frame.snapshot, self.frame.ink
+        line = Text(no_wrap=True, end="")
         glyph, colour = ink.badge(now.badge)
         line.append(f"{glyph} {now.badge.value}", f"bold {colour}")
         if not now.connected and now.stale_ns:
             line.append(f"  {ink.glyphs.bad} no connection", f"bold {ink.palette.bad}")
+        return line
+
+    def _more(self) -> Text:
+        now, ink = self.frame.snapshot, self.frame.ink
+        line = Text(no_wrap=True, end="")
         if now.stale_ns > STALE_NS:
             line.append(f"  stale {short_time(now.stale_ns)}", ink.palette.warn)
         if self.frame.frozen:
@@ -74,17 +89,19 @@ class TopBar(Widget):
     def _right(self) -> Text:
         now, ink = self.frame.snapshot, self.frame.ink
         line = Text(no_wrap=True, end="")
+        width = self.content_size.width
+        if width < MIDDLE:
+            return line
         if self.frame.read_only:
             line.append("read-only  ", ink.muted)
-        width = self.content_size.width
         away = bool(not now.connected and now.stale_ns)
-        if now.rtt_ns and width >= MIDDLE and not away:
+        if now.rtt_ns and not away:
             line.append("rtt ", ink.muted)
             line.append(f"{ink.glyphs.plain(short_time(now.rtt_ns))}  ", ink.text)
-        if width >= MIDDLE and not (away and width < WIDE):
+        if not (away and width < WIDE):
             line.append(f"{ink.glyphs.refresh} ", ink.muted)
             line.append(f"{self.frame.refresh_s:g}s  ", ink.text)
-        if width >= NARROW and now.taken_ns:
+        if now.taken_ns:
             line.append(clock(now.taken_ns), ink.muted)
         return line
 

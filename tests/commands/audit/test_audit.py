@@ -138,6 +138,17 @@ def _in_order(out: str) -> str:
 
 @needs_nats
 @pytest.mark.processes
+def test_what_checks_read_and_lack_is_logged(cli: Run, tmp_path: Path) -> None:
+    lacking = [one for one in troubled() if one[0]["artifact_type"] != "health"]
+    path = str(write(tmp_path / "lacking.zip", lacking))
+    quiet, told = cli("audit", "analyze", path), cli("audit", "analyze", path, "--verbose")
+    assert (told.code, told.out, quiet.err) == (quiet.code, quiet.out, "")
+    lines = [line.partition(" ")[2] for line in told.err.splitlines()]
+    assert "SERVER_002: 2 documents read" in lines
+    assert "SERVER_002: FAIL, 2 issues" in lines
+    assert "SERVER_001: no health of cluster a b, server n1" in lines
+
+
 def test_the_real_tool_shows_a_report_of_ours(archives: dict[str, str]) -> None:
     done = nats("audit", "analyze", "--load", archives["good"])
     assert (done.code, "[FAIL] [META_001]" in done.out) == (0, True)

@@ -1,6 +1,7 @@
 """`jsctl publish`, `subscribe`, `request` and `reply` against both kinds of server."""
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -45,11 +46,13 @@ class Background:
         out, err = self._process.communicate(timeout=DEADLINE_S)
         return Result(self._process.returncode, out, self.head + err)
 
+    def signal(self, which: signal.Signals) -> None:
+        """Sends it one."""
+        self._process.send_signal(which)
+
     def interrupt(self) -> Result:
         """What it printed until Ctrl-C."""
-        import signal
-
-        self._process.send_signal(signal.SIGINT)
+        self.signal(signal.SIGINT)
         return self.result()
 
     def close(self) -> None:

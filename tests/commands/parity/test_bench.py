@@ -27,6 +27,7 @@ bench js get sync --msgs 20 --no-progress
 bench js get batch --msgs 20 --no-progress
 bench js get batch --msgs 20 --no-progress --filter nobody
 bench kv put --msgs 20 --no-progress
+bench kv put --msgs 20 --no-progress --storage memory
 bench kv get --msgs 20 --no-progress
 bench kv get --msgs 21 --no-progress
 bench kv

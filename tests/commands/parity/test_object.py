@@ -45,10 +45,13 @@ object put F --name in << data from stdin
 object put F some.bin --name big --description many -H A:1 --no-progress
 object put F some.bin --chunk-size 1000 --no-progress
 object put F some.bin -f --name other --no-progress << x
+object put F h.txt --name odd -H 'a b:c' -H ' q : r ' -H ':x' -H A:1 -H A:2
+object put F h.txt --name odd -H 'a b'
 object put NOPE h.txt
 object ls F
 object ls F -n
 object info F big
+object info F odd
 object info F nix
 object get F in -O fresh/o.txt
 object get F in -O old.txt

@@ -10,7 +10,11 @@ import pytest
 from jsctl.api.errors import ApiError
 from jsctl.client.manager import Manager
 from jsctl.errors import JsctlError
+from jsctl.settings import Context, Settings
+from jsctl.spark.connection.jetstream import JetStream
+from jsctl.spark.options import ConnectionOptions
 from jsctl.spark.pipeline.jobs.replicas import verdicts
+from jsctl.spark.pipeline.replicas.reader import OUTAGE_NS, pin, read_replica, unpin
 from jsctl.testing import Broker, Cluster, RealServer
 from tests.spark.pipeline.conftest import Result, Run, make_stream, on, orders, publish, stored
 from tests.support.altered_replica import alter
@@ -83,6 +87,23 @@ def audited(cli: Run, cluster: Cluster, stream: str) -> Result:
     up = next(one for one in cluster if one.running)
     assert on(up, lambda manager: manager.consumer_names(stream)) == []
     return done
+
+
+@pytest.mark.parametrize("kind", [Broker, RealServer])
+def test_a_consumer_that_is_gone_before_its_task_begins_is_made_again(kind: type[Broker]) -> None:
+    """A server keeps it for some minutes, and the tasks before may take longer."""
+    with Cluster(3, server=kind) as cluster:
+        first = next(iter(cluster))
+        make_stream(first, "ORDERS", num_replicas=3)
+        publish(first, orders("ORDERS", NUMBER))
+        wait_for(lambda: is_whole(first, "ORDERS"), "all replicas are current")
+        settings = Settings(connection=Context(url=first.url))
+        pinned = pin(settings, "ORDERS", "n2", 3, 1, NUMBER)
+        with JetStream(ConnectionOptions(settings, OUTAGE_NS)) as js:
+            unpin(js, pinned)
+        found = [seq for batch in read_replica(pinned) for seq in batch.column("seq").to_pylist()]
+        assert found == list(range(1, NUMBER + 1))
+        assert on(first, lambda manager: manager.consumer_names("ORDERS")) == []
 
 
 def differing(seq: int, peer: str, problem: str) -> dict[str, object]:

@@ -9,15 +9,17 @@ from jsctl.api.times import SECOND_NS
 from jsctl.commands.toolkit.content.bodies import (
     HeaderPairs,
     check_queue,
+    every_header,
     filled_headers,
     header_lines,
     header_pairs,
-    run_command,
+    run_command_beside,
     write_bytes,
 )
 from jsctl.commands.toolkit.content.templates import fill
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError
+from jsctl.render.table import safe
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -65,7 +67,7 @@ async def _answer(
 ) -> None:
     call.output.log(f'[#{number}] Received on subject "{message.subject}":')
     for line in header_lines(message.headers):
-        call.output.log(line)
+        call.output.log(safe(line))
     write_bytes(call, b"\n" + message.data + b"\n")
     if call.given("sleep") and call.duration("sleep") > 0:
         await asyncio.sleep(random.random() * call.duration("sleep") / SECOND_NS)
@@ -73,26 +75,24 @@ async def _answer(
         return
     from nats.errors import MaxPayloadError
 
-    answer = bytes(message.data) if echo else _body(call, message, number)
+    answer = bytes(message.data) if echo else await _body(call, message, number)
     try:
-        received, counter = tuple((message.headers or {}).items()), ((COUNTER, str(number)),)
-        around = {"before": received, "behind": counter} if echo else {}
-        await client.publish(
-            message.reply, answer, headers=filled_headers(headers, number, **around)
-        )
+        behind = (*every_header(message.headers), (COUNTER, str(number))) if echo else ()
+        made = filled_headers(headers, number, behind=behind)
+        await client.publish(message.reply, answer, headers=made)
     except (ValueError, JsctlError, MaxPayloadError) as error:
         call.output.log(f"Could not publish reply: {error}")
 
 
-def _body(call: Call, message: "Msg", number: int) -> bytes:
+async def _body(call: Call, message: "Msg", number: int) -> bytes:
     text = message.data.decode("utf-8", "replace")
     if call.text("command"):
-        return _output(call, message, text, number)
+        return await _output(call, message, text, number)
     body = fill(call.text("body"), number, text, what="body", log=call.output.log)
     return body.encode("utf-8", "surrogateescape")
 
 
-def _output(call: Call, message: "Msg", text: str, number: int) -> bytes:
+async def _output(call: Call, message: "Msg", text: str, number: int) -> bytes:
     """What the command writes; the error's text when it fails."""
     command = call.text("command")
     for at, token in enumerate(message.subject.split(".")):
@@ -100,7 +100,7 @@ def _output(call: Call, message: "Msg", text: str, number: int) -> bytes:
     command = fill(command, number, text, what="command", log=call.output.log)
     extra = {"NATS_REQUEST_SUBJECT": message.subject, "NATS_REQUEST_BODY": text}
     try:
-        return run_command(command, message.data, extra)
+        return await run_command_beside(command, message.data, extra)
     except JsctlError as error:
         call.output.log(f"Command failed: {error}")
         return str(error).encode()

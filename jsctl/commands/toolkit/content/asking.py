@@ -19,6 +19,7 @@ from jsctl.commands.toolkit.content.bodies import (
 from jsctl.commands.toolkit.content.templates import fill
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Unreachable, exit_code_of
+from jsctl.render.table import safe
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -104,6 +105,6 @@ def _show(call: Call, message: "Msg", rtt_ns: int, *, raw: bool) -> None:
         call.output.log(f"Received with rtt {format_duration(rtt_ns)}")
         lines = header_lines(message.headers)
         for line in [*lines, ""] if lines else []:
-            call.output.log(line)
+            call.output.log(safe(line))
     body = translated(call, bytes(message.data), message.subject)
     print_body(call, body, raw=False)

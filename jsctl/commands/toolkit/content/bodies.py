@@ -5,6 +5,7 @@ import shlex
 import sys
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from jsctl.commands.toolkit.content.templates import filled_command, filled_header
@@ -42,13 +43,26 @@ HeaderPairs = Sequence[tuple[str, str]]
 
 def header_pairs(call: Call) -> HeaderPairs:
     """The `-H K:V` options; a name may be there several times. Raises UsageError."""
+    found = any_header_pairs(call)
+    for (name, _), text in zip(found, call.texts("header"), strict=True):
+        if not name or len(name.split()) > 1:
+            raise _no_header(text)
+    return found
+
+
+def any_header_pairs(call: Call) -> HeaderPairs:
+    """The same where names are not those of a message, and may be any. Raises UsageError."""
     found: list[tuple[str, str]] = []
     for text in call.texts("header"):
-        key, colon, value = text.partition(":")
-        if not colon or not key.strip() or len(key.split()) > 1:
-            raise UsageError(f'invalid header "{text}"', hints=("headers are KEY:VALUE",))
-        found.append((key.strip(), value.strip()))
+        name, colon, value = text.partition(":")
+        if not colon:
+            raise _no_header(text)
+        found.append((name.strip(), value.strip()))
     return found
+
+
+def _no_header(text: str) -> UsageError:
+    return UsageError(f'invalid header "{text}"', hints=("headers are KEY:VALUE",))
 
 
 def check_names(headers: Mapping[str, str]) -> None:
@@ -62,14 +76,12 @@ def headers_of(call: Call) -> dict[str, str]:
     return dict(header_pairs(call))
 
 
-def filled_headers(
-    pairs: HeaderPairs, count: int, *, before: HeaderPairs = (), behind: HeaderPairs = ()
-) -> "Headers | None":
-    """Headers of a message, with the words in braces filled in, between others as they are."""
+def filled_headers(pairs: HeaderPairs, count: int, *, behind: HeaderPairs = ()) -> "Headers | None":
+    """Headers of a message, with the words in braces filled in, before others as they are."""
     from jsctl.client.headers import Headers
 
     filled = [(name, filled_header(name, value, count)) for name, value in pairs]
-    return Headers.of((*before, *filled, *behind))
+    return Headers.of((*filled, *behind))
 
 
 def check_subject(subject: str) -> str:
@@ -130,6 +142,11 @@ def header_values(headers: Mapping[str, str] | None) -> dict[str, list[str]]:
     return {key: several.get(key, [last]) for key, last in (headers or {}).items()}
 
 
+def every_header(headers: Mapping[str, str] | None) -> HeaderPairs:
+    """All values of all names, to be passed on."""
+    return [(key, one) for key, values in header_values(headers).items() for one in values]
+
+
 def header_lines(headers: Mapping[str, str] | None) -> list[str]:
     """`Key: value`, sorted as natscli does; all values of a name."""
     found = sorted(header_values(headers).items())
@@ -181,25 +198,56 @@ def translated(call: Call, body: bytes, subject: str, stream: str = "") -> bytes
     return run_command(command, body) if command else body
 
 
-def run_command(command: str, body: bytes, extra: Mapping[str, str] | None = None) -> bytes:
+def run_command(command: str, body: bytes) -> bytes:
     """What a command writes when it reads the body. Raises JsctlError."""
     import subprocess  # few commands start another program
 
+    words = _words_of(command)
+    with _not_run(words[0]):
+        done = subprocess.run(words, input=body, capture_output=True, check=False)
+    return _written(words[0], done.returncode, done.stdout, done.stderr)
+
+
+async def run_command_beside(command: str, body: bytes, extra: Mapping[str, str]) -> bytes:
+    """The same while the connection goes on; the command ends with who waits for it."""
+    import asyncio
+
+    words, pipe = _words_of(command), asyncio.subprocess.PIPE
+    with _not_run(words[0]):
+        running = await asyncio.create_subprocess_exec(
+            *words, stdin=pipe, stdout=pipe, stderr=pipe, env={**os.environ, **extra}
+        )
+    try:
+        out, err = await running.communicate(body)
+    finally:
+        if running.returncode is None:
+            running.kill()
+            await running.wait()
+    return _written(words[0], await running.wait(), out, err)
+
+
+def _words_of(command: str) -> list[str]:
     try:
         words = shlex.split(command)
     except ValueError as error:  # what is filled in may have quotes
         raise JsctlError(f"could not parse command: {error}") from None
     if not words:
         raise UsageError("the command is empty")
+    return words
+
+
+@contextmanager
+def _not_run(name: str) -> Iterator[None]:
     try:
-        done = subprocess.run(
-            words, input=body, capture_output=True, check=False, env={**os.environ, **(extra or {})}
-        )
+        yield
     except OSError as error:
-        raise JsctlError(f"could not run {words[0]}: {error.strerror}") from None
+        raise JsctlError(f"could not run {name}: {error.strerror}") from None
     except ValueError as error:  # NULs, which no word and no variable can have
-        raise JsctlError(f"could not run {words[0]}: {error}") from None
-    if done.returncode:
-        text = done.stderr.decode("utf-8", "replace").strip()
-        raise JsctlError(f"{words[0]} failed with exit status {done.returncode}: {text}")
-    return done.stdout
+        raise JsctlError(f"could not run {name}: {error}") from None
+
+
+def _written(name: str, status: int, out: bytes, err: bytes) -> bytes:
+    if status:
+        text = err.decode("utf-8", "replace").strip()
+        raise JsctlError(f"{name} failed with exit status {status}: {text}")
+    return out

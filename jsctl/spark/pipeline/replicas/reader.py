@@ -8,6 +8,7 @@ import json
 import secrets
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -33,6 +34,7 @@ ROWS = 10_000
 PIN_S = 30.0
 PIN_PAUSE_S = 0.1
 PIN_ANSWER_NS = 1_000_000_000
+CONSUMER_NOT_FOUND = 10014
 BEHIND_S = 20.0
 """How long a replica may be behind before what it lacks counts as missing."""
 INACTIVE_NS = 300 * 1_000_000_000
@@ -105,9 +107,17 @@ def unpin(js: JetStream, pinned: Pinned) -> None:
 
 
 def leader_of(js: JetStream, pinned: Pinned) -> str:
-    """Who leads the consumer now, empty if nobody."""
-    info = decode(ConsumerInfo, js.ask("consumer_info", pinned.stream, pinned.consumer))
-    return info.cluster.leader if info.cluster is not None else ""
+    """Who leads the consumer now, empty if nobody. Raises RequestFailed without the consumer."""
+    cluster = _info(js, pinned).cluster
+    return cluster.leader if cluster is not None else ""
+
+
+def _info(js: JetStream, pinned: Pinned) -> ConsumerInfo:
+    try:
+        return decode(ConsumerInfo, js.ask("consumer_info", pinned.stream, pinned.consumer))
+    except ApiError as error:
+        about = f"the consumer of {pinned.stream} at {pinned.peer}"
+        raise RequestFailed(error, prefix=about) from error
 
 
 def _leader_now(js: JetStream, pinned: Pinned) -> str:
@@ -132,6 +142,40 @@ def read_replica(pinned: Pinned) -> "Iterator[pa.RecordBatch]":
     Raises JsctlError when the consumer moved to another peer meanwhile: what was read then is
     nobody's content.
     """
+    with _kept(pinned) as there:
+        yield from _batches(there)
+
+
+@contextmanager
+def _kept(pinned: Pinned) -> Iterator[Pinned]:
+    """The consumer, or another one where it is gone: nobody reads it while its task waits for those
+    before, which may take longer than a server keeps it."""
+    replicas = _replicas_without(pinned)
+    if not replicas:
+        yield pinned
+        return
+    span = pinned.first, pinned.last
+    fresh = pin(pinned.settings, pinned.stream, pinned.peer, replicas, *span)
+    try:
+        yield fresh
+    finally:
+        with JetStream(ConnectionOptions(pinned.settings, OUTAGE_NS)) as js:
+            unpin(js, fresh)
+
+
+def _replicas_without(pinned: Pinned) -> int:
+    """How many replicas the stream has, if it does not have the consumer any more; else none."""
+    with JetStream(ConnectionOptions(pinned.settings, OUTAGE_NS)) as js:
+        try:
+            js.ask("consumer_info", pinned.stream, pinned.consumer)
+        except ApiError as error:
+            if error.err_code != CONSUMER_NOT_FOUND:
+                raise RequestFailed(error, prefix=f"stream {pinned.stream}") from error
+            return js.info(pinned.stream).config.num_replicas
+    return 0
+
+
+def _batches(pinned: Pinned) -> "Iterator[pa.RecordBatch]":
     seqs: list[int] = []
     hashes: list[int] = []
     for seq, hashed in _messages(pinned):
@@ -198,8 +242,7 @@ def _pull_bytes(wire: Wire) -> int:
 def _is_at_end(pinned: Pinned) -> bool:
     """Whether the replica has nothing left to deliver and is not behind."""
     with JetStream(ConnectionOptions(pinned.settings, OUTAGE_NS)) as js:
-        info = decode(ConsumerInfo, js.ask("consumer_info", pinned.stream, pinned.consumer))
-        if info.num_pending:
+        if _info(js, pinned).num_pending:
             return False
         cluster = js.info(pinned.stream).cluster
     followers = cluster.replicas if cluster is not None else ()
