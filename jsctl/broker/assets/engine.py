@@ -176,8 +176,6 @@ class Engine:
                 self.cluster.liveness.clock_set(set_ns)
             passed_ns -= set_ns
         self._steady_ns = steady_ns
-        if self.groups.put_off:
-            self.groups.apply_rest()
         self._unticked_ns += passed_ns  # What went by since the last tick.
         self._now(now_ns)
         ticks = self._unticked_ns // TICK_NS

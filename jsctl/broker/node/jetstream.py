@@ -175,9 +175,9 @@ class JetStream:
         return bool(self._direct.batches) or self.api.archives.under_way
 
     @property
-    def unfinished(self) -> bool:
-        """Whether the turn left something that is to go on soon."""
-        return self.waiting or bool(self.engine.groups.put_off)
+    def has_put_off(self) -> bool:
+        """Whether the last turn left something to be applied."""
+        return bool(self.engine.groups.put_off)
 
     def go_on(self) -> None:
         """More of the answers that an earlier turn began."""

@@ -104,6 +104,8 @@ class RunningNode:
     ) -> None:
         """Take changed options. Accounts come first, then what listens in them, and clients
         last: who may stay finds all that there is to find."""
+        if self.jetstream is not None:
+            self.jetstream.engine.settle()
         before, self.server.options = self.server.options, options
         router, sessions = self._router, self._sessions
         self.server.tallies.loaded_ns = router.now_ns
@@ -148,6 +150,8 @@ class RunningNode:
         quiet = now_ns < agenda.quiet_until_ns and not (agenda.stirred or inputs.synced)
         ticks = 0
         if jetstream is not None and not quiet:
+            if jetstream.has_put_off and (rare or self._brings_more_than_syncs(inputs)):
+                jetstream.engine.settle()
             ticks = jetstream.take_early(now_ns, inputs)
         if rare:
             self._take_news(inputs, now_ns)
@@ -193,7 +197,11 @@ class RunningNode:
     def unfinished(self) -> bool:
         """See `Node.unfinished`."""
         waits = self._busy or bool(self._portions.waiting) or self._sessions.unfinished
-        return waits or (self.jetstream is not None and self.jetstream.unfinished)
+        return waits or (self.jetstream is not None and self.jetstream.waiting)
+
+    def _brings_more_than_syncs(self, inputs: TurnInputs) -> bool:
+        """Else what waited for a sync in the loop's own thread leaves before what is put off."""
+        return bool(inputs.chunks or not inputs.synced) or self.unfinished
 
     @property
     def _is_stirred(self) -> bool:
@@ -382,6 +390,7 @@ class RunningNode:
     def _tick(self, now_ns: int) -> None:
         self._agenda.stirred = True
         if self.jetstream is not None:
+            self.jetstream.engine.settle()
             self.jetstream.engine.look()
         for door in self._doors:
             door.tick(now_ns)
