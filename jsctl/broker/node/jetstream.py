@@ -175,6 +175,11 @@ class JetStream:
         return bool(self._direct.batches) or self.api.archives.under_way
 
     @property
+    def unfinished(self) -> bool:
+        """Whether the turn left something that is to go on soon."""
+        return self.waiting or self.engine.groups.is_ahead
+
+    @property
     def has_put_off(self) -> bool:
         """Whether the last turn left something to be applied."""
         return bool(self.engine.groups.put_off)

@@ -197,7 +197,7 @@ class RunningNode:
     def unfinished(self) -> bool:
         """See `Node.unfinished`."""
         waits = self._busy or bool(self._portions.waiting) or self._sessions.unfinished
-        return waits or (self.jetstream is not None and self.jetstream.waiting)
+        return waits or (self.jetstream is not None and self.jetstream.unfinished)
 
     def _brings_more_than_syncs(self, inputs: TurnInputs) -> bool:
         """Else what waited for a sync in the loop's own thread leaves before what is put off."""

@@ -324,6 +324,11 @@ class Groups:
             return False
         return group.foretell(ready.committed)
 
+    @property
+    def is_ahead(self) -> bool:
+        """Whether a leader has told of what is not applied yet."""
+        return any([group.leading for group, _ in self.put_off.values()])
+
     def apply_rest(self) -> None:
         """Apply what was put off."""
         while self.put_off:

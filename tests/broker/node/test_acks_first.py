@@ -48,6 +48,10 @@ class Server:
         self.play.now_ns += MICROSECOND_NS
         return self.play.node.turn(TurnInputs(**inputs), self.play.now_ns)
 
+    def is_unfinished(self) -> bool:
+        """Whether nobody may sync in the loop's own thread behind this turn."""
+        return self.play.node.unfinished
+
     def settle(self) -> int | None:
         return self.play.node.settle(self.play.now_ns)
 
@@ -77,8 +81,10 @@ def test_an_acknowledgement_leaves_before_its_message_is_applied() -> None:
     server = Server()
     outputs = server.turn(synced=server.synced())
     assert ACK in said_to(server.client, outputs) and server.stored() == 0
+    assert server.is_unfinished()
     due_ns = server.settle()
     assert server.stored() == 1
+    assert not server.is_unfinished()
     assert due_ns is None or due_ns > server.play.now_ns
 
 
