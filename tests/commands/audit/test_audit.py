@@ -136,8 +136,6 @@ def _in_order(out: str) -> str:
     return head + mark + "\n".join(sorted(counts.splitlines()))
 
 
-@needs_nats
-@pytest.mark.processes
 def test_what_checks_read_and_lack_is_logged(cli: Run, tmp_path: Path) -> None:
     lacking = [one for one in troubled() if one[0]["artifact_type"] != "health"]
     path = str(write(tmp_path / "lacking.zip", lacking))
@@ -149,6 +147,8 @@ def test_what_checks_read_and_lack_is_logged(cli: Run, tmp_path: Path) -> None:
     assert "SERVER_001: no health of cluster a b, server n1" in lines
 
 
+@needs_nats
+@pytest.mark.processes
 def test_the_real_tool_shows_a_report_of_ours(archives: dict[str, str]) -> None:
     done = nats("audit", "analyze", "--load", archives["good"])
     assert (done.code, "[FAIL] [META_001]" in done.out) == (0, True)
