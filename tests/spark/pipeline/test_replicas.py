@@ -89,6 +89,7 @@ def audited(cli: Run, cluster: Cluster, stream: str) -> Result:
     return done
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("kind", [Broker, RealServer])
 def test_a_consumer_that_is_gone_before_its_task_begins_is_made_again(kind: type[Broker]) -> None:
     """A server keeps it for some minutes, and the tasks before may take longer."""

@@ -71,24 +71,41 @@ def _hear_once(loop: "AbstractEventLoop") -> None:
     tell = signal.getsignal(signal.SIGINT)
     if not _hears_signals() or not callable(tell) or tell is signal.default_int_handler:
         return
-    first, told = 0.0, False
+    signal.signal(signal.SIGINT, Hearing(loop, tell))
 
-    def tell_first() -> None:
-        nonlocal told
-        if not told:
-            told = True
-            tell(signal.SIGINT, None)
 
-    def hear(number: int, frame: FrameType | None) -> None:
-        nonlocal first
-        if not first:
-            first = monotonic()
-            loop.call_soon_threadsafe(tell_first)
-        elif monotonic() > first + TOLD_AGAIN_S:
-            tell_first()
-            tell(number, frame)
+class Hearing:
+    """Hears of interrupts instead of the loop, and tells it as `_hear_once` says."""
 
-    signal.signal(signal.SIGINT, hear)
+    def __init__(
+        self, loop: "AbstractEventLoop", tell: Callable[[int, FrameType | None], object]
+    ) -> None:
+        self._loop = loop
+        self._tell = tell
+        self._first = 0.0
+        """When the first one came; 0 until then."""
+        self._told = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """One came."""
+        if not self._first:
+            self._first = monotonic()
+            self._loop.call_soon_threadsafe(self._tell_first)
+        elif monotonic() > self._first + TOLD_AGAIN_S:
+            self._tell_first()
+            self._tell(number, frame)
+
+    def take(self) -> bool:
+        """Whether the first one came that nobody was told of yet: whoever asks is by this, as a
+        step that waits for something keeps the loop from the next one."""
+        taken = bool(self._first) and not self._told
+        self._told = self._told or taken
+        return taken
+
+    def _tell_first(self) -> None:
+        if not self._told:
+            self._told = True
+            self._tell(signal.SIGINT, None)
 
 
 def _hears_signals() -> bool:

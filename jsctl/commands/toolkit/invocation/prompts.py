@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
+from jsctl.commands.toolkit.invocation.reading import was_interrupted
 from jsctl.errors import Aborted, NeedsConfirmation
 from jsctl.render.table import readable
 
@@ -161,6 +162,8 @@ def _interruptible() -> Iterator[None]:
         return
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
+        if was_interrupted(before):
+            raise KeyboardInterrupt
         yield
     finally:
         signal.signal(signal.SIGINT, before)

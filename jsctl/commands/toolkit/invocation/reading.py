@@ -10,6 +10,8 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from jsctl.commands.toolkit.invocation.finishing import Hearing
+
 T = TypeVar("T")
 
 
@@ -22,11 +24,17 @@ def interruptible(read: "Callable[[], T]") -> "T":
         return read()
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        if _is_cancelled():
+        if was_interrupted(before):
             raise KeyboardInterrupt
         return read()
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def was_interrupted(handler: object) -> bool:
+    """Whether an interrupt came that this handler of signals, or the task, knows of: who begins to
+    wait in this step of a loop would not hear of it."""
+    return (isinstance(handler, Hearing) and handler.take()) or _is_cancelled()
 
 
 def _is_cancelled() -> bool:
