@@ -112,4 +112,4 @@ async def test_a_page_without_end_is_not_waited_for(
         port = server.sockets[0].getsockname()[1]
         async with asyncio.timeout(20):
             with pytest.raises(Unreachable):
-                await MonitorSystem([f"http://127.0.0.1:{port}"], 3.0).gather("VARZ")
+                await MonitorSystem([f"http://127.0.0.1:{port}"], 1.0).gather("VARZ")

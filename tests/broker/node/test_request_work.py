@@ -86,7 +86,7 @@ def test_looks_through_many_subjects_are_few_a_turn(subject: str, body: bytes) -
     client, other = play.connect("a"), play.connect("b")
     client.ask("$JS.API.STREAM.CREATE.S", name="S", subjects=["s.>"], allow_direct=True)
     client.send(b"".join(b"PUB s.b%d 1\r\nx\r\n" % n for n in range(20_000)))
-    turns = answered_by_turns(play, client, other, requests(40, subject, body))
+    turns = answered_by_turns(play, client, other, requests(16, subject, body))
     assert max(turns) <= 2
     assert all(b'"error"' not in one and one != b"NATS/1.0 404" for one in answers(client))
 
