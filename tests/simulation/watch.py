@@ -106,6 +106,7 @@ def watch_removals(process: Process) -> None:
     remove = groups.remove
 
     def watched(group: RaftGroup) -> None:
+        groups.apply_rest()  # As it does first itself.
         process.machine.watch.leaves(process, group)
         remove(group)
 

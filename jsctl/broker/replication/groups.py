@@ -76,6 +76,7 @@ class Groups:
 
     def remove(self, group: RaftGroup) -> None:
         """Forget a group that is not ours any more; its part of the log is whoever started it."""
+        self.apply_rest()
         self._unlead(group)
         group.fail_waiting()
         group.gone = True
