@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.protocol.deliveries import Item
 from jsctl.broker.raft.types import Message
 from jsctl.broker.replication.group import RaftGroup
@@ -48,8 +49,9 @@ class Side:
         self.checker.turned(process)
 
     def leaves(self, process: Process, group: RaftGroup) -> None:
-        if isinstance(group.unit, ConsumerReplica):
-            # What waits for other messages to go leaves later, and is checked by what it knew.
+        if isinstance(group.unit, StreamReplica | ConsumerReplica):
+            # What it told of in this very turn is known by that; and what waits for other
+            # messages to go leaves later, and is checked by what it knew.
             self.checker.look(process, group)
 
     def durable(self, process: Process, batch: DiskBatch) -> None:
