@@ -155,7 +155,7 @@ def test_interest_that_is_wrong_is_found(
 @pytest.mark.planted
 @pytest.mark.mutants
 @pytest.mark.parametrize(
-    ("plant", "first"), [(_lost_words_are_not_missed, 226), (_reads_wait_for_who_has_left, 376)]
+    ("plant", "first"), [(_lost_words_are_not_missed, 226), (_reads_wait_for_who_has_left, 448)]
 )
 def test_a_request_without_an_answer_is_found(
     plant: Callable[[Patch], None], first: int, monkeypatch: Patch
