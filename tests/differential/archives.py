@@ -43,7 +43,7 @@ def archived(random: Random, ask: Ask, name: str) -> None:
     if not ask.alone:
         ask.forget_floors()  # Those there are behind what was gone before: docs/differences.md.
     for consumer in consumers:
-        ask(f"CONSUMER.INFO.{name}.{consumer}", b"")
+        ask.counted(f"CONSUMER.INFO.{name}.{consumer}")
         ask.several(f"CONSUMER.MSG.NEXT.{name}.{consumer}", {"batch": 3, "no_wait": True})
     _publish(random, ask, prefix, favoured, ids=False)
     looked_through(ask, name)

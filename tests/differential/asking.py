@@ -146,6 +146,17 @@ class Ask:
         real, ours = self._twins.until(f"$JS.API.{subject}", payload, ready)
         return self._same(subject, payload.decode(), real, ours)
 
+    def counted(self, subject: str) -> Any:
+        """An info of a consumer, when the real server counts what waits as ours does, or as it is
+        when that takes too long: its leader may have counted before it had the messages."""
+        whole = f"{self._prefix()}{subject}"
+        real, ours = self._twins.ask(whole, b"")
+        if "num_pending" in ours and not self.alone:
+            wanted = ours["num_pending"]
+            there = self._twins.sides[0]
+            real = there.until(whole, b"", lambda found: found.get("num_pending") == wanted)
+        return self._same(subject, "", real, ours, *self._other(subject, b"", real))
+
     def exchanged(self, stream: str, *, no_consumers: bool, consumed: bool) -> bool:
         """Takes the stream from both servers, and gives each what the other one had; whether it is
         there again.

@@ -39,16 +39,32 @@ def drawn(
 
 
 def hunt(
-    plant: Plant, plans: Iterable[tuple[str, Plan]], patch: Patch, *, asserted: bool = False
+    plant: Plant,
+    plans: Iterable[tuple[str, Plan]],
+    patch: Patch,
+    *,
+    asserted: bool = False,
+    around: Plant | None = None,
 ) -> None:
-    """A bug that is planted by a patch; see `hunt_by`."""
+    """A bug that is planted by a patch; see `hunt_by`. `around`: what else is another way, with the
+    bug and without."""
 
     def attempt(plan: Plan) -> str:
         with patch.context() as planted:
+            if around is not None:
+                around(planted)
             plant(planted)
             return failure(plan)
 
-    hunt_by(attempt, plant.__name__, plans, asserted=asserted)
+    def without(plan: Plan) -> str:
+        if around is None:
+            return outcome(plan).failure
+        # Others must not take this for what the plan comes to.
+        with patch.context() as changed:
+            around(changed)
+            return failure(plan)
+
+    hunt_by(attempt, plant.__name__, plans, without, asserted=asserted)
 
 
 def hunt_build(build: Build, plans: Iterable[tuple[str, Plan]]) -> None:
@@ -60,6 +76,7 @@ def hunt_by(
     attempt: Callable[[Plan], str],
     bug: str,
     plans: Iterable[tuple[str, Plan]],
+    without: Callable[[Plan], str] = lambda plan: outcome(plan).failure,
     *,
     asserted: bool = False,
 ) -> None:
@@ -69,7 +86,7 @@ def hunt_by(
     count = 0
     for name, plan in plans:
         told = attempt(plan)
-        if told.startswith(finds) and not outcome(plan).failure:
+        if told.startswith(finds) and not without(plan):
             note(bug, name, told)
             return
         count += 1

@@ -152,6 +152,11 @@ def test_interest_that_is_wrong_is_found(
     hunt(plant, drawn(draw_far, 0, HUNTED), monkeypatch)
 
 
+def _nobody_answers_for_others(patch: Patch) -> None:
+    """Without the last resort, which tells that nobody answered."""
+    patch.setattr(forwarded, "ANSWERED_NS", 60 * SECOND)
+
+
 @pytest.mark.planted
 @pytest.mark.mutants
 @pytest.mark.parametrize(
@@ -160,6 +165,4 @@ def test_interest_that_is_wrong_is_found(
 def test_a_request_without_an_answer_is_found(
     plant: Callable[[Patch], None], first: int, monkeypatch: Patch
 ) -> None:
-    # The last resort, which would answer that nobody did.
-    monkeypatch.setattr(forwarded, "ANSWERED_NS", 60 * SECOND)
-    hunt(plant, drawn(draw_far, first, HUNTED), monkeypatch)
+    hunt(plant, drawn(draw_far, first, HUNTED), monkeypatch, around=_nobody_answers_for_others)

@@ -1,9 +1,10 @@
 """A SOCKS5 proxy on loopback, as RFC 1928 has it: no login, CONNECT only."""
 
 import asyncio
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from tests.support.relay import pass_on, served
 
 REFUSED = b"\x05\x05\x00\x01\x00\x00\x00\x00\x00\x00"
 GRANTED = b"\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00"
@@ -33,41 +34,13 @@ class SocksProxy:
             writer.close()
             return
         writer.write(GRANTED)
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(_copy(reader, there[1]))
-            tasks.create_task(_copy(there[0], writer))
-
-
-async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    try:
-        while data := await source.read(65536):
-            target.write(data)
-            await target.drain()
-    except OSError:
-        pass
-    target.close()
+        await pass_on(reader, writer, there)
 
 
 @contextmanager
 def socks_proxy() -> Iterator[SocksProxy]:
     """Runs one in a thread."""
-    proxy, ready = SocksProxy(), threading.Event()
-    loop = asyncio.new_event_loop()
-    stop = asyncio.Event()
-
-    async def run() -> None:
-        server = await asyncio.start_server(proxy._serve, "127.0.0.1", 0)
-        proxy.url = f"socks5://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        ready.set()
-        await stop.wait()
-        server.close()
-
-    thread = threading.Thread(target=lambda: loop.run_until_complete(run()))
-    thread.start()
-    ready.wait()
-    try:
+    proxy = SocksProxy()
+    with served(proxy._serve) as port:
+        proxy.url = f"socks5://127.0.0.1:{port}"
         yield proxy
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join()
-        loop.close()

@@ -86,7 +86,7 @@ class PeerFrames:
                 continue
             lost = bool(frame.counts) and self._counted(frame)
             more = more or news or lost
-            if not frame.is_routine:
+            if news:
                 self._hear(frame)
         return more
 

@@ -111,8 +111,8 @@ class Turns:
         """What arrived for this turn."""
         self._follows = False
         """What this turn asked for is done: the next turn is straight after it."""
-        self._followed = False
-        """The same, or behind a look at the sockets."""
+        self._goes_on = False
+        """The same, or the next turn is behind a look at the sockets: this one need not settle."""
         self._follower = False
         """Whether this turn came straight after another."""
         self._held_ns = 0
@@ -160,7 +160,7 @@ class Turns:
         """Something was done for so long while everybody waited: what is in `inputs` is for the
         next turn, which is straight after this one, or behind a look at the sockets."""
         self._held_ns = took_ns
-        self._followed = True
+        self._goes_on = True
         if straight:
             self._follows = True
         else:
@@ -190,7 +190,7 @@ class Turns:
     def _turn(self) -> None:
         inputs, self.inputs = self.inputs, TurnInputs()
         self.bytes_in = 0
-        self._follows = self._followed = False
+        self._follows = self._goes_on = False
         self._chunks = len(inputs.chunks)
         began_ns = time.monotonic_ns()
         inputs.steady_ns = time.clock_gettime_ns(_STEADY_CLOCK)
@@ -206,7 +206,7 @@ class Turns:
 
     def _finish(self, outputs: TurnOutputs) -> None:
         self._perform(outputs)
-        if self._followed or not self._started:
+        if self._goes_on or not self._started:
             return
         self._deadline_ns = deadline_ns = self._node.settle(self._turn_ns)
         if deadline_ns is not None:

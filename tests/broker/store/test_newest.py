@@ -15,6 +15,9 @@ from tests.support.quick import examples
 
 FILTERS = (Filters(), Filters((b"k.>",)), Filters((b"k.1", b"k.2", b"no")), Filters((b"*.3",)))
 subjects = st.integers(0, 40).map(lambda number: b"k.%d" % number)
+change = st.tuples(st.lists(subjects, max_size=4), st.integers(1, 80), st.integers(0, 3))
+"""What comes, how much goes, and how many steps a search takes before."""
+Change = tuple[list[bytes], int, int]
 
 
 def store(names: list[bytes], mark: int = 1, into: MemoryStore | None = None) -> MemoryStore:
@@ -51,14 +54,11 @@ def test_portions_find_what_one_look_finds(names: list[bytes], filters: Filters)
 @settings(max_examples=examples(300), deadline=None)
 @given(
     names=st.lists(subjects, min_size=20, max_size=80),
-    changes=st.lists(
-        st.tuples(st.lists(subjects, max_size=4), st.integers(1, 80), st.integers(0, 3)),
-        max_size=8,
-    ),
+    changes=st.lists(change, max_size=8),
     filters=st.sampled_from(FILTERS),
 )
 def test_what_comes_meanwhile_does_not_count_and_what_goes_may_be_missing(
-    names: list[bytes], changes: list[tuple[list[bytes], int, int]], filters: Filters
+    names: list[bytes], changes: list[Change], filters: Filters
 ) -> None:
     made = store(names)
     before = made.multi_last(filters)
@@ -156,14 +156,11 @@ def test_an_array_that_was_given_is_not_changed() -> None:
 )
 @given(
     names=st.lists(subjects, min_size=30, max_size=80),
-    changes=st.lists(
-        st.tuples(st.lists(subjects, max_size=4), st.integers(1, 80), st.integers(0, 3)),
-        max_size=12,
-    ),
+    changes=st.lists(change, max_size=12),
     filters=st.sampled_from(FILTERS),
 )
 def test_what_is_known_is_brought_up_to_date_with_what_changed(
-    names: list[bytes], changes: list[tuple[list[bytes], int, int]], filters: Filters
+    names: list[bytes], changes: list[Change], filters: Filters
 ) -> None:
     made = store(names)
     searches = [NewestOfEach(index_of(made), filters, 4)]

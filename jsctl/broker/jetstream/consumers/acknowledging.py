@@ -8,6 +8,7 @@ told that it is done.
 from collections.abc import Iterable, Sequence
 
 from jsctl.api.words import AckPolicy
+from jsctl.broker.accel.columns import PLAIN_ACKS
 from jsctl.broker.jetstream.consumers.acks import Ack, Captured, fold, nak_delay, parse
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.dead_letters import bury
@@ -84,7 +85,7 @@ class Acknowledging:
             if not known:
                 return False
             self._terminate(ack, now_ns)
-        elif word in (b"", b"+ACK", b"+OK"):
+        elif word in PLAIN_ACKS:
             if not known:
                 return False
             self._done(ack, now_ns)
