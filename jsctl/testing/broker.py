@@ -54,6 +54,16 @@ class ReservedPort:
         self._socket.close()
 
 
+def _is_still(pid: int) -> bool:
+    """Whether no thread of a process runs, as far as the system tells."""
+    threads = Path(f"/proc/{pid}/task")
+    with suppress(OSError):
+        stats = [(one / "stat").read_text() for one in threads.iterdir()]
+        # The state is behind the name, which may have brackets and spaces.
+        return all(stat.rpartition(")")[2].split()[0] in "TtZX" for stat in stats)
+    return True
+
+
 @contextmanager
 def _undisturbed() -> Iterator[None]:
     """Handlers of signals run behind the block. One that raises in the middle of a start, as at
@@ -261,8 +271,10 @@ class Broker:
         return self.start()
 
     def pause(self) -> None:
-        """Freeze the process, as a machine that hangs."""
+        """Freeze the process, as a machine that hangs. Where the system tells (Linux), it stands
+        still when this returns; elsewhere threads that are at work may take a moment."""
         self.signal(signal.SIGSTOP)
+        self._wait(lambda: _is_still(self.pid), STOP_S, "does not stand still")
 
     def resume(self) -> None:
         """Let a frozen process go on."""
