@@ -4,12 +4,13 @@
 
 Each seed is run with three and with five servers: with plain streams and many faults, with streams
 and consumers of all kinds, with atomic batches, with counters, with schedules, with dead letters,
-with chains of hashes, with messages that have a time to live, with disks that fail, with one that
-rots, also under who reads everything anew, or that loses its log, with servers that sync in their
-own loops, with requests that change streams and consumers all the time, also while servers come and
-go, with disks that are full again and again, and with two clusters that are far apart and a leaf
-node, also with one that has a JetStream of its own. One that fails is printed with what is needed
-of its plan, and the run ends with status 1; the drawing that is named makes it again.
+with chains of hashes, with messages that have a time to live, with messages that are got from any
+replica, with disks that fail, with one that rots, also under who reads everything anew, or that
+loses its log, with servers that sync in their own loops, with requests that change streams and
+consumers all the time, also while servers come and go, with disks that are full again and again,
+and with two clusters that are far apart and a leaf node, also with one that has a JetStream of its
+own. One that fails is printed with what is needed of its plan, and the run ends with status 1; the
+drawing that is named makes it again.
 
     python -m tests.simulation --seconds 3600 --keep-going --drawing draw_storage
 
@@ -30,6 +31,7 @@ from dataclasses import dataclass
 from itertools import count, product
 
 from tests.simulation.far_plan import draw_edge, draw_far
+from tests.simulation.getters import draw_gets
 from tests.simulation.mutants import seek
 from tests.simulation.plan import (
     Plan,
@@ -67,6 +69,7 @@ DRAWINGS: tuple[Drawing, ...] = (
     draw_chains,
     draw_kinds,
     draw_ttl,
+    draw_gets,
     draw_storage,
     draw_rot,
     draw_loop,

@@ -5,6 +5,7 @@ OF_FILES = {
     "chains": "chains",
     "copies": "sources",
     "counters": "counters",
+    "gets": "direct gets",
     "letters": "dead letters",
     "schedules": "schedules",
     "ttl": "streams",

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jsctl.api.words import AckPolicy
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jetstream.consumers.acks import next_subject
 from jsctl.broker.protocol.deliveries import Item
 from jsctl.broker.replication.group import RaftGroup
@@ -54,6 +55,10 @@ class Hub:
         """The checker's look at a group that promises something."""
         self.consumers: Callable[[str, str, str], list[ConsumerBooks]] = lambda *names: []
         """What is known of a consumer: of its group, and behind it of those that had its name."""
+        self.stored: Callable[[StreamReplica, int], None] = lambda unit, seq: None
+        """A publisher is told that its message is stored."""
+        self.got: Callable[[Process, str, Item], None] = lambda process, stream, item: None
+        """Somebody who asked a stream for a message is told something."""
         self.fast_streams: dict[str, str] = {}
         """Fast batch -> its stream."""
         self.fast_told: FastTold = lambda *words: []
@@ -112,6 +117,8 @@ class Hub:
             self._pub_ack(process, subject, payload)
         elif kind == "f":
             self._fast_ack(process, subject, payload)
+        elif kind == "d":
+            self.got(process, extra, item)
         elif kind == "k":
             stream, consumer, seq = extra.split("-")
             if not payload:
@@ -133,6 +140,7 @@ class Hub:
             elif unit.stream.config.allow_msg_counter:
                 return  # A duplicate: what the first one was told counts.
             self._acks.append((unit.group.name, document["seq"], expected))
+            self.stored(unit, document["seq"])
 
     def _fast_ack(self, process: Process, subject: bytes, payload: bytes) -> None:
         """What is told of a fast batch is so, and safe."""

@@ -108,12 +108,13 @@ class StreamKind:
     schedules: bool = False
     """Schedules are published to it, and nothing else."""
     chained: bool = False
-    ttl: bool = False
-    """Some messages have a time to live of their own."""
+    direct: bool = False  # Somebody gets messages from any replica.
+    ttl: bool = False  # Some messages have a time to live of their own.
 
     def switches(self) -> dict[str, object]:
         """What its configuration has for it."""
         given = {
+            "allow_direct": self.direct,
             "allow_msg_ttl": self.ttl,
             "allow_msg_counter": self.counter,
             "allow_msg_schedules": self.schedules,
@@ -159,8 +160,7 @@ class Plan:
     """How many servers are named in the routes that all are configured with; 0: all of them."""
     clusters: tuple[int, ...] = ()
     """How many servers are in each of several clusters; empty: they are in one."""
-    leaf: bool = False
-    """Whether one more server hangs on the first cluster."""
+    leaf: bool = False  # Whether one more server hangs on the first cluster.
     edge: bool = False  # Whether that has a JetStream of its own.
     far_ms: int = 0
     """How long it takes from one cluster to another."""

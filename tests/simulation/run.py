@@ -26,6 +26,7 @@ from tests.simulation.copies import Copies
 from tests.simulation.dead_letters import DeadLetters
 from tests.simulation.edge import Edge, linked_to
 from tests.simulation.faults import Faults
+from tests.simulation.getters import Getter
 from tests.simulation.lost import lost_at_birth
 from tests.simulation.machine import ACCOUNT, PENDING_MAX, SEGMENT_BYTES, Machine, Process
 from tests.simulation.plan import ROT_FAULTS, ConsumerKind, Plan, StreamKind
@@ -102,6 +103,7 @@ class Simulation(Side):
         self.room = Room(self.world, far.places_of(self.settings))
         self.asker = far.Asker(self)
         self.exam = far.Exam(self)
+        self.getter = Getter(self)
         self.publishers: list[AnyPublisher] = []
         self.readers: list[Reader] = []
         self.faults = Faults(self)
@@ -113,6 +115,7 @@ class Simulation(Side):
 
     def turned(self, process: Process) -> None:
         super().turned(process)
+        self.getter.turned()
         self.faults.turned(process)
 
     def stopped(self, process: Process) -> None:
@@ -167,6 +170,8 @@ class Simulation(Side):
             for made in publishers(self.plan, self.hub, number, len(self.publishers)):
                 self.publishers.append(made)
                 made.step()
+            if self.kind(number).direct:
+                self.getter.begin()
             for name, kind in self.consumers(number).items():
                 reader = Reader(self.hub, f"S{number}", name, kind)
                 self.readers.append(reader)

@@ -36,7 +36,7 @@ LATE_MAX = 10_000
 """Gets that wait for what is committed to be applied, and those that wait for a leader; beyond them
 nobody is answered."""
 LEADERLESS_NS = 2_000_000_000
-"""So long a get waits for its replica to hear a leader."""
+"""So long a get waits for its replica to hear a leader, and what it says."""
 LOOK_NS = 50_000_000
 """So often it is looked whether it does."""
 UNANSWERED = b"NATS/1.0 503\r\n\r\n"
@@ -66,7 +66,7 @@ class LateGet:
     index: int | None
     """What has to be applied first; None: all that the log has at the end of this turn."""
     until_ns: int
-    """So long it waits for a leader."""
+    """So long it waits for a leader, or to hear that an entry is committed."""
 
 
 @dataclass(slots=True)
@@ -231,8 +231,16 @@ class DirectGets:
         until_ns = self.engine.context.now_ns + LEADERLESS_NS
         if replica.leading is not None and replica.stream.config.mirror is not None:
             self._keep(LateGet(responder, captured, None, until_ns), self.late)
-        else:
-            self._serve_late(LateGet(responder, captured, 0, until_ns), line)
+            return
+        group, index = replica.group, 0
+        if not group.leading and group.raft.last_index > group.raft.commit:
+            # Of what is here some may be acknowledged to the one who reads, by the leader.
+            index = group.raft.last_index
+            if responder.doubtful != index:
+                responder.doubtful, responder.doubted_until_ns = index, until_ns
+                self.engine.groups.ask(group)
+            until_ns = responder.doubted_until_ns
+        self._serve_late(LateGet(responder, captured, index, until_ns), line)
 
     def _serve_late(self, get: LateGet, line: LastLine) -> None:
         replica = get.responder.replica
@@ -241,7 +249,10 @@ class DirectGets:
             return
         raft = replica.group.raft
         # A log may have become shorter, with another leader.
-        if self.fresh(replica) and raft.applied >= min(get.index or 0, raft.last_index):
+        has_all = raft.applied >= min(get.index or 0, raft.last_index)
+        # Without a quorum none is told for now; what is committed is committed.
+        given_up = not replica.group.leading and self.engine.context.now_ns >= get.until_ns
+        if self.fresh(replica) and (has_all or given_up):
             client = client_of(get.captured[4])
             line.run(client, self._answer_one, get.responder, get.captured)
         else:

@@ -17,3 +17,7 @@ class DirectGetResponder:
     listening: "Listening"
     asked: str
     """The stream that is asked: a mirror answers for its origin as well."""
+    doubtful: int = 0
+    """The last entry of which a get waited to hear whether it is committed, and ..."""
+    doubted_until_ns: int = 0
+    """... until when gets wait for that one."""

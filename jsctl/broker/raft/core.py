@@ -275,6 +275,10 @@ class Raft(RaftState):
             hibernation.wake(self)
         reads.read_index(self, token)
 
+    def ask(self) -> None:
+        """Follower: somebody waits to hear whether all that is in the log is committed."""
+        reads.ask(self)
+
     def transfer(self, to: PeerId | None = None) -> bool:
         """Hand leadership to a voter, by default the one that is furthest.
 
@@ -394,7 +398,7 @@ class Raft(RaftState):
             self.handed = index
             if self.membership.restart(index, members):
                 self.members_changed()
-            self.verified = self.acked = self.owed = 0
+            self.verified = self.acked = self.asked = self.owed = 0
         self.emitted = self.applied = index
         self.out.base = Base(index, term, members)
         self.dirty = True

@@ -61,7 +61,7 @@ def become_follower(state: RaftState, term: Term, leader: PeerId | None) -> None
         _retire(state)
     state.role = Role.FOLLOWER
     state.leader = leader
-    state.verified = state.acked = state.owed = state.leader_commit = 0
+    state.verified = state.acked = state.asked = state.owed = state.leader_commit = 0
     state.leader_last = state.leader_end = None
     state.votes = {}
     state.fresh = False
@@ -197,7 +197,7 @@ def ask_votes(state: RaftState, *, transfer: bool = False, fresh_term: Term = 0)
     state.leader = None
     state.fresh = fresh_term > 0
     state.votes = {state.me: True}
-    state.verified = state.acked = state.owed = state.leader_commit = 0
+    state.verified = state.acked = state.asked = state.owed = state.leader_commit = 0
     state.leader_last = state.leader_end = None
     _reset_retry(state)
     if _verdict(state) is Verdict.WON:

@@ -49,7 +49,7 @@ class FollowerProgress:
     """Leader's view of one peer. Invariant: match < next."""
 
     __slots__ = (
-        "acked_round", "acked_tick", "commit_sent", "counted_tick", "down", "flow",
+        "acked_round", "acked_tick", "asked", "commit_sent", "counted_tick", "down", "flow",
         "heard_tick", "inflight", "inflight_bytes", "learner", "match", "next", "paused", "quiet",
         "resend", "shown", "standing",
     )  # fmt: skip
@@ -66,6 +66,8 @@ class FollowerProgress:
         """(last index, bytes) of unacknowledged appends, oldest first."""
         self.inflight_bytes = 0
         self.commit_sent: Index = 0
+        self.asked: Index = 0
+        """It waits to hear that what was sent up to here is committed."""
         self.heard_tick = now
         self.counted_tick = now
         """When it was heard as one that knows what it has promised."""

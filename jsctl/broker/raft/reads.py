@@ -9,12 +9,15 @@ that an expired lease shows.
 
 Round: a heartbeat sent after the read arrived and answered by a quorum proves that no later
 leader had committed anything by then. All reads of a turn share one round.
+
+A follower that reads what it has itself needs to know how much of that is committed. What it has
+acknowledged already, acknowledged again, is the question.
 """
 
 from jsctl.broker.raft.progress import NEVER
 from jsctl.broker.raft.quorum import quorum_value
 from jsctl.broker.raft.state import RaftState
-from jsctl.broker.raft.types import Role
+from jsctl.broker.raft.types import AppendReply, Role
 
 
 def read_index(state: RaftState, token: int) -> None:
@@ -32,6 +35,21 @@ def read_index(state: RaftState, token: int) -> None:
     else:
         state.reads_waiting.append((token, state.log.commit, 0))
         state.round_wanted = True
+
+
+def ask(state: RaftState) -> None:
+    """Follower: have the leader tell what is committed of what is in the log, once it is."""
+    log, leader = state.log, state.leader
+    if state.role is not Role.FOLLOWER or leader is None:
+        return
+    if log.last_index <= max(log.commit, state.asked):
+        return
+    index = min(state.acked, log.stable)
+    # This waits for no sync. An entry of this term that is on the disk says that the term is, too:
+    # nothing is promised that was not.
+    if log.term_at(index) == state.term:
+        state.asked = log.last_index
+        state.send(AppendReply(leader, state.me, state.term, index, standing=state.standing.kind))
 
 
 def start_early(state: RaftState) -> None:

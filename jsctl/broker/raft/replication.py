@@ -56,7 +56,8 @@ def send_to(state: RaftState, peer: PeerId, progress: FollowerProgress) -> None:
             if progress.flow is Flow.REPLICATE and not progress.resend:
                 if log.commit <= progress.commit_sent:
                     return
-                if state.patient and not state.telling:
+                asked = state.telling or progress.commit_sent < progress.asked
+                if state.patient and not asked:
                     state.out.untold = True
                     return
             entries: list[Entry] = []
@@ -118,6 +119,10 @@ def on_append_reply(state: RaftState, m: AppendReply) -> None:
         return
     note_standing(state, progress, m.standing)
     if not m.rejected:
+        if m.index <= progress.match:  # What is no news is a question.
+            progress.asked = progress.next - 1
+            if progress.commit_sent < min(state.log.commit, progress.asked):
+                state.send_dirty = state.dirty = True
         note_match(state, m.sender, progress, m.index)
         return
     if m.standing != StandingKind.WHOLE and m.hint_index < progress.match:

@@ -43,7 +43,8 @@ class RaftState:
     """See the module. Fields are changed by this package only."""
 
     __slots__ = (
-        "acked", "active_tick", "applied", "behind", "deadline", "dirty", "down", "early_reads",
+        "acked", "active_tick", "applied", "asked", "behind",
+        "deadline", "dirty", "down", "early_reads",
         "elected_alone", "emitted", "expected", "far_behind",
         "fresh", "fresh_term", "gone", "handed", "hard_dirty",
         "hard_state_known", "heard_tick", "heartbeat_due", "jitter", "leader", "leader_commit",
@@ -127,6 +128,8 @@ class RaftState:
         self.verified: Index = 0
         self.acked: Index = 0
         """Follower: last index acknowledged to the current leader."""
+        self.asked: Index = 0
+        """Follower: up to here it has asked the current leader what is committed."""
         self.owed: Index = 0
         """Follower: index whose ack waits for a sync that is under way."""
         self.leader_commit: Index = 0
@@ -159,7 +162,7 @@ class RaftState:
         self.send_dirty = False
         self.patient = False
         """Nobody at a peer waits to hear that entries are committed: that is told with the next
-        ones, or when the caller says so (`tell`). Set by the caller."""
+        ones, to a peer that asks, or when the caller says so (`tell`). Set by the caller."""
         self.telling = False
         """The next appends tell it."""
         self.heartbeat_due = 0
@@ -204,6 +207,7 @@ class RaftState:
             self.members_changed()
         self.verified = min(self.verified, from_index - 1)
         self.acked = min(self.acked, from_index - 1)
+        self.asked = min(self.asked, from_index - 1)
         self.owed = 0
 
     def forget_unwritten(self, from_index: Index) -> None:

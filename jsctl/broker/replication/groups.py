@@ -152,6 +152,12 @@ class Groups:
         group.raft.read_index(token)
         self.schedule.wake(group)
 
+    def ask(self, group: RaftGroup) -> None:
+        """Somebody waits to hear whether all that this follower has is committed."""
+        group.raft.ask()
+        if group.raft.dirty:
+            self.schedule.wake(group)
+
     def tick(self, ticks: int, later: int = 0) -> None:
         """Time went on by `ticks` for every group that is not asleep. It went on by `later` more,
         which `catch_up` tells when the messages that waited meanwhile are taken."""

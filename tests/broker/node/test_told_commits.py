@@ -1,12 +1,14 @@
 """Followers hear that entries are committed with the next ones, or a moment later, where nobody at
-their servers waits for that; else at once."""
+their servers waits for that; at once where consumers do, or somebody reads there."""
 
-from collections.abc import Callable
+import re
 from typing import Any
 
 import pytest
 
-from jsctl.broker.replication.groups import TELL_NS
+from jsctl.broker.jsapi.direct_gets import LEADERLESS_NS
+from jsctl.broker.replication.groups import TELL_NS, Groups
+from jsctl.broker.routing.delivery import Deliverer
 from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.node_play import PlayClient
 
@@ -72,11 +74,7 @@ def test_the_leader_wants_a_turn_for_that() -> None:
     assert stream.leader.engine.urgent_ns() == stream.cluster.now_ns + TELL_NS
 
 
-def _with_direct_gets() -> Published:
-    return Published(allow_direct=True)
-
-
-def _with_a_consumer() -> Published:
+def test_they_hear_of_it_at_once_where_a_consumer_waits() -> None:
     stream = Published()
     made = stream.leader.request_all(
         "$JS.API.CONSUMER.CREATE.S.C",
@@ -85,14 +83,90 @@ def _with_a_consumer() -> Published:
         config={"durable_name": "C", "name": "C", "ack_policy": "explicit"},
     )
     assert "error" not in made[0], made
-    return stream
-
-
-@pytest.mark.parametrize("made", [_with_direct_gets, _with_a_consumer])
-def test_they_hear_of_it_at_once_where_somebody_reads(made: Callable[[], Published]) -> None:
-    stream = made()
     stream.publish()
     assert stream.behind() == [0, 0]
+
+
+class Read(Published):
+    """One whose messages somebody gets from a follower, which his own server is."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        super().__init__(allow_direct=True)
+        # Of all that answer, a server that answers itself is drawn.
+        patch.setattr(Deliverer, "draw", lambda self, count: 0)
+        self.follower = next(one for one in self.cluster if one is not self.leader)
+        self.reader = self.follower.connect("a")
+        self.reader.subscribe("got")
+        self.cluster.run(1)
+
+    def get(self) -> None:
+        """Ask for the last message."""
+        self.reader.publish("$JS.API.DIRECT.GET.S.s.a", b"", "got")
+
+    @property
+    def got(self) -> list[int]:
+        """The sequences of the answers; 0: there was no message."""
+        found = [re.search(rb"Nats-Sequence: (\d+)", one) for one in self.reader.heads]
+        return [int(one[1]) if one else 0 for one in found]
+
+    def hold_disks(self) -> None:
+        """Nothing can be committed, although the follower has it."""
+        for one in self.cluster:
+            one.disk_held = one is not self.follower
+
+
+def test_who_reads_at_a_follower_asks_for_what_is_acknowledged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream = Read(monkeypatch)
+    stream.publish()
+    assert stream.behind() == [1, 1]
+    stream.get()
+    assert stream.got == [1], "without time going by"
+    assert sorted(stream.behind()) == [0, 1], "nobody else asked"
+
+
+def test_who_asks_is_told_as_soon_as_it_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Read(monkeypatch)
+    stream.hold_disks()
+    stream.client.publish("s.a", b"x", "ack")
+    stream.get()
+    stream.get()
+    assert stream.got == []
+    stream.leader.release_disk()
+    assert stream.got == [1, 1]
+
+
+def test_who_asks_again_is_told_of_what_came_since(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Read(monkeypatch)
+    for count in range(1, 4):
+        stream.publish()
+        stream.publish()
+        stream.get()
+        assert stream.got[-1] == 2 * count
+
+
+def test_a_question_that_is_lost_costs_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Read(monkeypatch)
+    monkeypatch.setattr(Groups, "ask", lambda self, group: None)
+    stream.publish()
+    stream.get()
+    assert stream.got == []
+    stream.wait_ns(TELL_NS)
+    assert stream.got == [1]
+
+
+def test_without_a_quorum_it_is_what_was_committed_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Read(monkeypatch)
+    stream.publish()
+    stream.cluster.run(1)
+    stream.hold_disks()
+    stream.client.publish("s.a", b"y", "ack")
+    stream.get()
+    stream.cluster.run(LEADERLESS_NS / 1e9 - 0.1)
+    assert stream.got == []
+    stream.cluster.run(0.3)
+    assert stream.got == [1]
 
 
 def test_a_new_leader_has_all_that_was_acknowledged() -> None:

@@ -143,9 +143,8 @@ class StreamReplica:
         return None if self.leading is None else self.leading.admission
 
     def _is_patient(self) -> bool:
-        """Whether nobody reads messages at other servers, who would wait for them."""
-        config = self.stored.stream.config
-        return not (config.allow_direct or config.mirror_direct or self.watchers or self.absent)
+        """Whether no consumer at another server waits for messages; who gets one there asks."""
+        return not (self.watchers or self.absent)
 
     def _foretell(self, entries: Sequence[Entry]) -> bool:
         """Say acknowledgements, which are certain, if nobody else hears of these messages."""
