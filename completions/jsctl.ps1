@@ -4,8 +4,9 @@ Register-ArgumentCompleter -Native -CommandName jsctl -ScriptBlock {
     $words = @($commandAst.CommandElements | Select-Object -Skip 1 |
         Where-Object { $_.Extent.EndOffset -lt $cursorPosition } |
         ForEach-Object { $_.Extent.Text })
-    $words += $wordToComplete
-    jsctl __complete --shell powershell -- @words 2>$null | ForEach-Object {
+    # A word of its own would be lost where it is empty: before 7.3 programs get no such words.
+    $last = "--last=$wordToComplete"
+    jsctl __complete --shell powershell $last -- @words 2>$null | ForEach-Object {
         $value, $help = $_ -split "`t", 2
         if ($value -eq ':file' -or $value -eq ':dir') { return }
         if (-not $help) { $help = $value }

@@ -1,8 +1,9 @@
 """What may come next on a command line, for the shells.
 
-`jsctl __complete [--shell NAME] -- WORDS` prints a line for each candidate, `value TAB help`; a
-last line `:file` or `:dir` leaves the word to the shell's own completion of paths. Nothing else
-is ever printed, and it always ends with status 0: a key was hit, not a command given.
+`jsctl __complete [--shell NAME] [--last=WORD] -- WORDS` prints a line for each candidate of the
+last word, which WORDS end with unless it is given by itself: `value TAB help`; a last line `:file`
+or `:dir` leaves the word to the shell's own completion of paths. Nothing else is ever printed, and
+it always ends with status 0: a key was hit, not a command given.
 """
 
 import os
@@ -19,6 +20,7 @@ _PLAIN = re.compile(r"[\w./:=+-]+", re.ASCII)
 _QUOTES = re.compile("['\u2018\u2019\u201a\u201b]")
 _TWICE = re.compile(f"({_QUOTES.pattern})\\1")
 """All of these end a text in quotes there."""
+LAST = "--last="
 SHELLS = ("bash", "zsh", "fish", "powershell")
 
 
@@ -26,7 +28,11 @@ def main(arguments: Sequence[str]) -> int:
     """Prints the candidates for the last one of the words."""
     given = list(arguments)
     shell = given[1] if given[:1] == ["--shell"] and len(given) > 1 else ""
-    words = given[given.index("--") + 1 :] if "--" in given else given
+    words = given
+    if "--" in given:
+        at = given.index("--")
+        before, words = given[:at], given[at + 1 :]
+        words += [one.removeprefix(LAST) for one in before if one.startswith(LAST)]
     if shell == "bash":
         words = joined(words)
     elif shell == "powershell":

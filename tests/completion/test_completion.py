@@ -9,6 +9,8 @@ from pathlib import Path
 from shutil import which
 
 import pytest
+import tree_sitter_powershell
+from tree_sitter import Language, Parser
 
 from jsctl.cli import main as run_cli
 from jsctl.commands.completion.scripts import SCRIPTS
@@ -240,6 +242,26 @@ def test_fish(line: str, found: list[str], environ: dict[str, str]) -> None:
     script = f"source {ROOT}/completions/jsctl.fish; complete -C '{line}'"
     lines = shell_says("fish", script, environ, "--no-config")
     assert [one.split("\t")[0] for one in lines] == found
+
+
+def test_powershell_can_read_its_script() -> None:
+    """As its grammar has it: the shell itself is on few machines."""
+    parser = Parser(Language(tree_sitter_powershell.language()))
+    script = (ROOT / "completions/jsctl.ps1").read_bytes()
+    assert not parser.parse(script).root_node.has_error
+    for mark in (b"}", b")", b"|"):
+        assert parser.parse(script.replace(mark, b"", 1)).root_node.has_error, mark
+
+
+def test_the_last_word_may_be_given_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    """PowerShell before 7.3 leaves empty words out."""
+    assert main(["--shell", "powershell", "--last=", "--", "stream"]) == 0
+    below = capsys.readouterr().out
+    assert "info\t" in below and "report\t" in below
+    assert main(["--shell", "powershell", "--last=rep", "--", "stream"]) == 0
+    assert capsys.readouterr().out == "".join(
+        f"{line}\n" for line in below.splitlines() if line.startswith("rep")
+    )
 
 
 @pytest.mark.processes
