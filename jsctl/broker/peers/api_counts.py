@@ -45,7 +45,7 @@ class ApiCounts:
             return
         pair = self._pairs.setdefault(peer, _Counted())
         pair.sent += frame.has_words
-        frame.counts = [ApiCount(pair.sent, pair.missed, frame.has_words)]
+        frame.counts[:] = [ApiCount(pair.sent, pair.missed, frame.has_words)]
 
     def came(self, peer: str, boot: int, count: ApiCount) -> Lost:
         """A peer tells its count. What it sent to this server before it was heard at all is missed,

@@ -4,14 +4,15 @@
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
 from enum import IntEnum
-from itertools import chain
+from typing import Any, Generic, TypeVar
 
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.pieces import Piece
 from jsctl.dataclass import dataclass
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,83 +374,112 @@ Item = (
 )
 
 
-@dataclass(slots=True)
+URGENT_FIRST: tuple[type, ...] = (
+    RaftBatch,
+    ApiCount,
+    Announcement,
+    ForwardReply,
+    Forward,
+    ServerNews,
+    StateAck,
+    Founding,
+    MetaProposal,
+    AccountUse,
+    Eviction,
+    DamagedReplicas,
+    DiskRoom,
+    Answered,
+    Returned,
+    GatherRequest,
+    GatherReply,
+    RangeRequest,
+    RangeAnswer,
+    CheckRequest,
+    ReplicaReport,
+    AuditRequest,
+    AuditAnswer,
+    Introduction,
+    Introduced,
+    StateChunk,
+)
+"""How items of a frame follow one another, behind the heartbeat."""
+_ROUTINE = (RaftBatch, ApiCount)
+_WORDS = (Forward, ForwardReply, Answered, Returned, GatherRequest, GatherReply)
+
+
+class Listed(Generic[T]):
+    """A frame's items of one kind, in a list that is made when somebody asks for it."""
+
+    def __init__(self, kind: type[T]) -> None:
+        self.kind = kind
+
+    def __get__(self, frame: "PeerFrame", _owner: type) -> list[T]:
+        return frame.lists.setdefault(self.kind, [])
+
+
 class PeerFrame:
     """The content of a frame by kind. `sender` is a peer id."""
 
-    sender: str
-    heartbeat: PeerHeartbeat | None = None
-    raft: list[RaftBatch] = field(default_factory=list)
-    announcements: list[Announcement] = field(default_factory=list)
-    forwards: list[Forward] = field(default_factory=list)
-    replies: list[ForwardReply] = field(default_factory=list)
-    news: list[ServerNews] = field(default_factory=list)
-    gathers: list[GatherRequest] = field(default_factory=list)
-    gathered: list[GatherReply] = field(default_factory=list)
-    chunks: list[StateChunk] = field(default_factory=list)
-    acks: list[StateAck] = field(default_factory=list)
-    foundings: list[Founding] = field(default_factory=list)
-    proposals: list[MetaProposal] = field(default_factory=list)
-    uses: list[AccountUse] = field(default_factory=list)
-    evictions: list[Eviction] = field(default_factory=list)
-    damaged: list[DamagedReplicas] = field(default_factory=list)
-    answered: list[Answered] = field(default_factory=list)
-    returned: list[Returned] = field(default_factory=list)
-    wanted: list[RangeRequest] = field(default_factory=list)
-    found: list[RangeAnswer] = field(default_factory=list)
-    checks: list[CheckRequest] = field(default_factory=list)
-    reports: list[ReplicaReport] = field(default_factory=list)
-    counts: list[ApiCount] = field(default_factory=list)
-    audits: list[AuditRequest] = field(default_factory=list)
-    audited: list[AuditAnswer] = field(default_factory=list)
-    introductions: list[Introduction] = field(default_factory=list)
-    introduced: list[Introduced] = field(default_factory=list)
-    rooms: list[DiskRoom] = field(default_factory=list)
+    __slots__ = ("heartbeat", "lists", "sender")
+
+    raft = Listed(RaftBatch)
+    announcements = Listed(Announcement)
+    forwards = Listed(Forward)
+    replies = Listed(ForwardReply)
+    news = Listed(ServerNews)
+    gathers = Listed(GatherRequest)
+    gathered = Listed(GatherReply)
+    chunks = Listed(StateChunk)
+    acks = Listed(StateAck)
+    foundings = Listed(Founding)
+    proposals = Listed(MetaProposal)
+    uses = Listed(AccountUse)
+    evictions = Listed(Eviction)
+    damaged = Listed(DamagedReplicas)
+    answered = Listed(Answered)
+    returned = Listed(Returned)
+    wanted = Listed(RangeRequest)
+    found = Listed(RangeAnswer)
+    checks = Listed(CheckRequest)
+    reports = Listed(ReplicaReport)
+    counts = Listed(ApiCount)
+    audits = Listed(AuditRequest)
+    audited = Listed(AuditAnswer)
+    introductions = Listed(Introduction)
+    introduced = Listed(Introduced)
+    rooms = Listed(DiskRoom)
+
+    def __init__(
+        self, sender: str, heartbeat: PeerHeartbeat | None = None, items: Iterable[Item] = ()
+    ) -> None:
+        self.sender = sender
+        self.heartbeat = heartbeat
+        self.lists: dict[type, list[Any]] = {}
+        """Most frames have items of one kind or two."""
+        for item in items:
+            self.add(item)
+
+    def add(self, item: Item) -> None:
+        """Put one more into it; there is one heartbeat."""
+        if isinstance(item, PeerHeartbeat):
+            self.heartbeat = item
+        else:
+            self.lists.setdefault(type(item), []).append(item)
 
     def items(self) -> Iterator[Item]:
         """Everything in it, what is urgent first."""
-        first = () if self.heartbeat is None else (self.heartbeat,)
-        return chain(first, *self._lists())
+        if self.heartbeat is not None:
+            yield self.heartbeat
+        for kind in URGENT_FIRST:
+            yield from self.lists.get(kind, ())
 
     @property
     def is_routine(self) -> bool:
         """Whether there is nothing in it but what replicated groups say to each other, and that the
         sender lives."""
-        _, _, *others = self._lists()
-        return not any(others)
+        return not any([found for kind, found in self.lists.items() if kind not in _ROUTINE])
 
     @property
     def has_words(self) -> bool:
         """Whether there are requests of the API in it, or what came of some."""
-        words = (self.forwards, self.replies, self.answered, self.returned)
-        return any(words) or bool(self.gathers or self.gathered)
-
-    def _lists(self) -> Iterable[Sequence[Item]]:
-        return (
-            self.raft,
-            self.counts,
-            self.announcements,
-            self.replies,
-            self.forwards,
-            self.news,
-            self.acks,
-            self.foundings,
-            self.proposals,
-            self.uses,
-            self.evictions,
-            self.damaged,
-            self.rooms,
-            self.answered,
-            self.returned,
-            self.gathers,
-            self.gathered,
-            self.wanted,
-            self.found,
-            self.checks,
-            self.reports,
-            self.audits,
-            self.audited,
-            self.introductions,
-            self.introduced,
-            self.chunks,
-        )
+        return any([self.lists.get(kind) for kind in _WORDS])

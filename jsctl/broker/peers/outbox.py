@@ -64,6 +64,6 @@ class PeerOutbox:
                 out.append((peer, encode_items(sender, batches, checksums)))
                 continue
             self.counts.leaving(peer, frame)
-            frame.raft += batches
+            frame.raft.extend(batches)
             out.append((peer, encode_frames(frame, checksums)))
         return out

@@ -135,7 +135,7 @@ def test_what_a_consumer_is_to_get_counts_before_its_log_says_so(play: InterestP
 def test_questions_of_strangers_are_left(play: InterestPlay) -> None:
     known = play.leader.engine.introductions
     for key in (b"", b"_meta_", b"none", play.cluster.group_of("S", "OLD").encode()):
-        frame = PeerFrame("x", introductions=[Introduction(key, 1, 0)], introduced=[Introduced(99)])
+        frame = PeerFrame("x", items=[Introduction(key, 1, 0), Introduced(99)])
         known.receive(frame)
     play.cluster.run(0.2)
     assert known.next_due_ns() is None

@@ -28,7 +28,7 @@ class Side:
         return frame.counts[0]
 
     def word(self) -> ApiCount:
-        frame = PeerFrame("me", answered=[Answered("A", b"r")])
+        frame = PeerFrame("me", items=[Answered("A", b"r")])
         self.counts.leaving("you", frame)
         return frame.counts[0]
 
@@ -90,16 +90,16 @@ def test_what_was_said_before_anything_was_heard_is_missed() -> None:
 
 
 def test_frames_of_groups_alone_have_no_count() -> None:
-    frame = PeerFrame("me", news=[])
+    frame = PeerFrame("me")
     ApiCounts().leaving("you", frame)
     assert frame.counts == []
 
 
 def test_all_that_somebody_waits_for_are_words() -> None:
     for frame in (
-        PeerFrame("me", returned=[Returned("A", b"r", b"s", untouched=True)]),
-        PeerFrame("me", gathers=[GatherRequest(1, "A", [])]),
-        PeerFrame("me", gathered=[GatherReply(1, [])]),
+        PeerFrame("me", items=[Returned("A", b"r", b"s", untouched=True)]),
+        PeerFrame("me", items=[GatherRequest(1, "A", [])]),
+        PeerFrame("me", items=[GatherReply(1, [])]),
     ):
         assert frame.has_words
     assert not PeerFrame("me", heartbeat=BEAT).has_words
