@@ -136,7 +136,7 @@ def _plans_are_never_made_anew(patch: Patch) -> None:
 def _forwarded_twice(patch: Patch) -> None:
     def twice(self: PeerOutbox) -> list[tuple[PeerId, list[list[Piece]]]]:
         for parcel in filter(None, self._parcels.values()):
-            parcel.forwards *= 2
+            parcel.forwards.extend(list(parcel.forwards))
         return take(self)
 
     take = PeerOutbox.take

@@ -205,7 +205,7 @@ def read_anew(seed: int, servers: int) -> Plan:
             *(_frames_of_the_log_are_not_verified, rotten_log, 13), marks=pytest.mark.mutants
         ),
         (_damaged_messages_are_taken_for_removed, draw_rot, 123),
-        (_hopeless_at_once, read_anew, 20),
+        (_hopeless_at_once, read_anew, 124),
     ],
 )
 def test_damage_that_is_not_seen_is_found(

@@ -24,7 +24,7 @@ from jsctl.broker.replication.side_jobs import SideJobs
 from jsctl.broker.store.wal.log import Wal
 from jsctl.broker.turn import DiskBatch
 
-TELL_NS = 2_000_000
+TELL_NS = 20_000_000
 """How long followers wait at most to hear what is committed, where nobody waits for them."""
 
 

@@ -10,7 +10,7 @@ from jsctl.broker.jsapi.direct_gets import LEADERLESS_NS
 from jsctl.broker.replication.groups import TELL_NS, Groups
 from jsctl.broker.routing.delivery import Deliverer
 from tests.support.cluster_play import ClusterPlay, ServerPlay
-from tests.support.node_play import PlayClient
+from tests.support.node_play import SECOND_NS, PlayClient
 
 
 class Published:
@@ -85,6 +85,24 @@ def test_they_hear_of_it_at_once_where_a_consumer_waits() -> None:
     assert "error" not in made[0], made
     stream.publish()
     assert stream.behind() == [0, 0]
+
+
+def test_a_consumer_begins_with_what_is_acknowledged() -> None:
+    """At whatever server; without time going by."""
+    stream = Published(allow_direct=True)
+    where = set()
+    for number in range(1, 7):
+        stream.publish()
+        config = {"name": f"C{number}", "mem_storage": True, "num_replicas": 1}
+        made = stream.client.ask(
+            f"$JS.API.CONSUMER.CREATE.S.C{number}",
+            stream_name="S",
+            config={**config, "inactive_threshold": 300 * SECOND_NS},
+        )
+        assert made["num_pending"] == number
+        where.add(made["cluster"]["leader"])
+        stream.client.ask(f"$JS.API.CONSUMER.DELETE.S.C{number}")
+    assert where - {stream.leader.name}, "one began at a follower"
 
 
 class Read(Published):

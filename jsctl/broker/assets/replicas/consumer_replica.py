@@ -71,8 +71,7 @@ class ConsumerReplica:
     _applied: int = 0
     """The last entry."""
     _start_behind: tuple[int, int] | None = None
-    """What the stream's replica here has to have applied before a start is chosen, as the leader
-    of a term has it: (term, index). None while that is not known."""
+    """(term, index) that the stream's replica here has to have applied before a start is chosen."""
     _told_damage: tuple[int, int] | None = None
     _coming: ConsumerConfig | None = None
     """The newest config that the log took while this server leads."""
@@ -312,9 +311,9 @@ class ConsumerReplica:
             self.context.log(LogLevel.WARNING, text)
 
     def _may_start(self, leader: ConsumerLeader) -> bool:
-        """Whether it started, or its start can be chosen: where "new" and "last" are cannot be
-        told from a replica that lacks what the stream's leader had. As messages go on to come,
-        only what it had when it was heard first counts; the next leader may not have all of it."""
+        """Whether it started, or its start can be chosen: where "new" and "last" are cannot be told
+        from a replica that lacks what the stream's leader had when it was heard first, or may not
+        apply all that it has. The next leader may have less."""
         if leader.state.started:
             return True
         if self._waits_for_repair() or not self._is_introduced():
@@ -325,7 +324,8 @@ class ConsumerReplica:
         if raft.leader_last is None:
             return False
         if self._start_behind is None or self._start_behind[0] != raft.term:
-            self._start_behind = raft.term, raft.leader_last
+            self._start_behind = raft.term, max(raft.leader_last, raft.last_index)
+            self.context.groups.ask(self.stream.group)
         return raft.applied >= self._start_behind[1]
 
     def _is_known(self) -> bool:
