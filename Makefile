@@ -170,7 +170,7 @@ contracts: install ## who may import whom
 	$(BIN)/lint-imports --no-cache
 
 tidy: install ## the house rules
-	$(BIN)/python -m pytest -q tests/test_tidy.py tests/test_architecture.py
+	$(BIN)/python -m pytest -q tests/test_tidy.py tests/test_architecture.py tests/test_whole_parts.py
 
 bench: install ## ratios against nats-server on this machine
 	$(BIN)/python -m benchmarks

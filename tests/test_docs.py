@@ -131,6 +131,25 @@ def test_the_map_is_of_this_tree() -> None:
                 above[depth] = parent / name
 
 
+def rooms(folder: Path) -> set[str]:
+    """Names of the packages in a package."""
+    return {one.parent.name for one in folder.glob("*/*.py")}
+
+
+def test_every_room_is_on_the_map() -> None:
+    """Those of jsctl and of its broker have a place of their own, or are told of beside a file;
+    those in a room of the broker are told of where that is."""
+    block = ARCHITECTURE.read_text().partition("```\n")[2].partition("```")[0]
+    broker = block.partition("  broker/\n")[2]
+    for name in rooms(ROOT / "jsctl"):
+        assert re.search(rf"^  {name}/", block, re.MULTILINE), f"jsctl/{name}/"
+    for name in rooms(ROOT / "jsctl" / "broker"):
+        assert re.search(rf"^    (\S+ .*; )?{name}/", broker, re.MULTILINE), f"broker/{name}/"
+        told = re.search(rf"^    {name}/.*\n(     .*\n)*", broker, re.MULTILINE)
+        for inner in rooms(ROOT / "jsctl" / "broker" / name):
+            assert told is not None and f" {inner}/" in told[0], f"broker/{name}/{inner}/"
+
+
 def is_file_name(word: str) -> bool:
     """Whether a word of the map is one, and not of what is said about it."""
     return word.endswith(("/", ".py"))

@@ -27,7 +27,7 @@ from jsctl.broker.options import COMPATIBLE_API_LEVEL, COMPATIBLE_VERSION, Optio
 from jsctl.broker.server import signals
 from jsctl.broker.server.edge import Edge
 from jsctl.broker.server.files import RunFiles
-from jsctl.broker.server.listener import Listener, bind_all
+from jsctl.broker.server.listener import Listener, TurnedAway, bind_all
 from jsctl.broker.server.logfile import LoopMessages, ServerLog
 from jsctl.broker.server.looks import Looks
 from jsctl.broker.server.process import keep_memory
@@ -132,7 +132,7 @@ class Server:
         self._banner()
         store = self._prepare_store()
         # Before the node, which takes most of the start: a taken port is told at once.
-        self._listeners = bind_all(self.options)
+        self._listeners = bind_all(self.options, TurnedAway(self._log).add)
         node = self._make_node(self.options, self._server_id, store)
         self._edge = edge = Edge(node, self.options, self._log, self._reload, self._looks)
         signals.install(self._heard)

@@ -81,7 +81,7 @@ async def open_client(
     client = NatsClient(
         login, Refusals(), tls_wanted=tls is not None, proxy=proxy_of(settings.connection)
     )
-    watch = _Watch(log or _silent, client.refusals, settings)
+    watch = _Watch(log or _silent, client, settings)
     options = _options(settings, watch)
     if tls is not None:
         options.update(tls=tls, tls_handshake_first=settings.connection.tls_first)
@@ -202,14 +202,15 @@ class _Watch:
     """Hears of a connection's fate.
 
     While it is being made an error raised here ends the attempt: the library itself would try
-    for ever when a server refuses the credentials.
+    each server twice, half a second later, and for ever when one refuses the credentials.
     """
 
-    def __init__(self, log: Log, refusals: Refusals, settings: Settings) -> None:
+    def __init__(self, log: Log, client: "NatsClient", settings: Settings) -> None:
         self.log = log
-        self.refusals = refusals
+        self.client = client
+        self.refusals = client.refusals
         self.trace = settings.trace
-        self.tries = 2 * len(settings.urls)
+        self.servers = len(settings.urls)
         self.connecting = True
         self.refused = False
         """The attempt has failed: what comes while it closes must not hide the reason."""
@@ -237,16 +238,16 @@ class _Watch:
             self.log(f">>> Unexpected NATS error: {text}")
 
     def _give_up(self, error: Exception) -> None:
-        """While connecting: raises what another try cannot cure, and the last try's error."""
+        """While connecting: raises what another try cannot cure, and the last server's error. Told
+        of twice, the end of a connection is still that of one server."""
         from nats.errors import SecureConnWantedError
 
         if self.refused:
             return
-        self.tries -= 1
         hopeless = isinstance(error, SecureConnWantedError) or isinstance(
             error.__cause__, JsctlError
         )
-        if self.tries < 1 or hopeless or is_login(str(error)):
+        if self.client.tried >= self.servers or hopeless or is_login(str(error)):
             raise error
 
 

@@ -48,6 +48,8 @@ class NatsClient(Client):
         self._login = login
         self._tls_wanted = tls_wanted
         self._proxy = proxy
+        self.tried = 0
+        """How many connections were begun, one for each server before the first one again."""
         self.is_system_account = False
         """Told by the server once it knows who has connected."""
 
@@ -202,6 +204,7 @@ class NatsClient(Client):
         return _CONNECT + json.dumps(fields, sort_keys=True).encode() + b"\r\n"
 
     async def _connect_to_server(self, s: Srv) -> None:
+        self.tried += 1
         if s.uri.scheme in ("ws", "wss"):
             await super()._connect_to_server(s)
             return

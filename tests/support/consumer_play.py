@@ -91,7 +91,7 @@ class Play:
         """remove seq ...: delete messages."""
         self.index += 1
         self.store.remove([int(word) for word in words], self.index)
-        self.leader.stream_changed()
+        self.leader.stream_changed(self.store)
         self.turn()
 
     def do_pull(self, words: list[str]) -> None:

@@ -96,9 +96,12 @@ class SimFile:
 
 def grown(image: bytearray, length: int) -> bytearray:
     """The same bytes, cut off or with zeros behind them. The files of a log are zeros, which cost
-    nothing until they are touched."""
-    if not image:
-        return bytearray(length)
+    nothing until they are touched: behind a little they are not written, as those of many small
+    steps are."""
+    if length > 2 * len(image):
+        made = bytearray(length)
+        made[: len(image)] = image
+        return made
     del image[length:]
     image.extend(bytes(length - len(image)))
     return image

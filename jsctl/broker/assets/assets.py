@@ -75,8 +75,9 @@ class Assets:
     def __post_init__(self) -> None:
         context = self.context
         self.pushers = Pushers(context.traffic)
-        self.written = AssignedFiles(context.disk, context.groups.side_jobs, self.alone)
-        self.written.all_taken_up = not self.alone or not self.starter.lost
+        nothing_waits = not self.alone or not self.starter.lost
+        jobs = context.groups.side_jobs
+        self.written = AssignedFiles(context.disk, jobs, self.alone, nothing_waits)
 
     def follow(self, change: MetaChange) -> None:
         """Do what one applied change of the meta state asks of this server."""
@@ -475,9 +476,9 @@ class Assets:
         doubt if need be, and says so itself; what is assigned from now on is new."""
         starter, groups = self.starter, self.context.groups
         if starter.loss_marked and self.knows_all and self.written.all_taken_up:
-            starter.lost = ""
+            starter.begun()
             if groups.idle and not groups.wal.pending_bytes:
-                starter.loss_marked = False
+                starter.forget_mark()
                 forget_loss(self.context.disk)
 
     def park(self) -> None:

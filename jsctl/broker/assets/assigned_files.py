@@ -61,7 +61,7 @@ class AssignedFiles:
     disk: Disk
     side_jobs: SideJobs
     alone: bool
-    all_taken_up: bool = True
+    all_taken_up: bool
     """Nothing of what is on the disk waits to be assigned again."""
     _new: dict[str, Change] = field(default_factory=dict)
     _known: dict[str, Change] = field(default_factory=dict)

@@ -59,10 +59,7 @@ class RouterTraffic:
     def changes(self, account: str) -> list[bytes] | None:
         """Patterns on which somebody began or ceased to listen since the last call; None: any."""
         found = self.router.accounts.get(account)
-        if found is None:
-            return None
-        changed, found.sublist.changed = found.sublist.changed, []
-        return changed
+        return None if found is None else found.sublist.take_changed()
 
     def has_changes(self, account: str) -> bool:
         """Whether `changes` would tell of any."""

@@ -258,11 +258,11 @@ class GateConnections:
             mark(told.gateway),
             self.routing.replies.replying,
             outbound=gate.outbound,
+            name=gate.server_name,
+            headers=told.headers and self.settings.headers,
+            traces=told.traces,
+            serves=told.serves,
         )
-        link.name = gate.server_name
-        link.headers = told.headers and self.settings.headers
-        link.traces = told.traces
-        link.serves = told.serves
         gate.link = link
         gate.parser.payload_max = PAYLOAD_BYTES_MAX
         gate.alive.begin(now_ns, self.router.jitter)

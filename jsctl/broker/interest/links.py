@@ -38,11 +38,21 @@ class ServerLink(Outbound):
 
     served: ClassVar[Literal[Served.ONCE]] = Served.ONCE
 
-    def __init__(self, conn: int, kind: PeerKind, peer: str) -> None:
+    def __init__(
+        self,
+        conn: int,
+        kind: PeerKind,
+        peer: str,
+        *,
+        headers: bool = True,
+        traces: bool = True,
+        serves: bool = False,
+    ) -> None:
         super().__init__(conn, kind)
         self.peer = peer
-        self.headers = self.traces = True
-        self.serves = False
+        self.headers = headers
+        self.traces = traces
+        self.serves = serves
         self.in_messages = 0
         self.in_bytes = 0
 
@@ -81,8 +91,13 @@ class GatewayLink(ServerLink):
         replying: set[str],
         *,
         outbound: bool,
+        name: str = "",
+        headers: bool = True,
+        traces: bool = True,
+        serves: bool = False,
     ) -> None:
-        super().__init__(conn, GATEWAY, peer)
+        super().__init__(conn, GATEWAY, peer, headers=headers, traces=traces, serves=serves)
+        self.name = name
         self.link_id = link_id
         self.gateway = gateway
         self.mark = mark

@@ -99,10 +99,10 @@ class RouteLink(ServerLink):
         *,
         name: str = "",
         traces: bool = True,
+        serves: bool = False,
     ) -> None:
-        super().__init__(conn, ROUTE, peer)
+        super().__init__(conn, ROUTE, peer, traces=traces, serves=serves)
         self.name = name
-        self.traces = traces
         self.account = account
         self.pool_index = pool_index
         self.pool_size = pool_size

@@ -92,6 +92,10 @@ class LeafConnections:
         """Tell the operator something of a connection."""
         self.out.logs.append(LogLine(level, f"{leaf.label} - {text}"))
 
+    def follow_urls(self, urls: tuple[str, ...]) -> None:
+        """Where leaf nodes may connect at the other servers of the cluster."""
+        self.urls = urls
+
     def own_urls(self) -> tuple[str, ...]:
         """Where leaf nodes may connect in this cluster, here first."""
         settings = self.settings

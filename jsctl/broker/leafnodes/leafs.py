@@ -12,7 +12,7 @@ from jsctl.broker.leafnodes import accepted, dialed
 from jsctl.broker.leafnodes.connections import LeafConnections
 from jsctl.broker.leafnodes.lane import LeafLane
 from jsctl.broker.leafnodes.leaf import Leaf, LeafStage
-from jsctl.broker.leafnodes.remotes import Remotes
+from jsctl.broker.leafnodes.remotes import Remote, Remotes
 from jsctl.broker.leafnodes.types import (
     FIRST_PING_NS,
     HANDSHAKES_MAX,
@@ -117,7 +117,7 @@ class Leafs(LinkDoor[Leaf]):
 
     def tell_urls(self, urls: tuple[str, ...]) -> None:
         """Where leaf nodes may connect at the other servers of the cluster has changed."""
-        self.connections.urls = urls
+        self.connections.follow_urls(urls)
         for leaf in self.connections.linked():
             accepted.tell_again(self.connections, leaf)
 
@@ -154,8 +154,8 @@ class Leafs(LinkDoor[Leaf]):
             LeafStage.CONNECT if remote is None else LeafStage.INFO,
             remote,
             made.credentials,
+            own=self._compression(remote),
         )
-        leaf.own = self._compression(leaf)
         connections.by_conn[leaf.conn] = leaf
         connections.handshakes += 1
         more = "" if remote is None else f" for account: {remote.account}"
@@ -362,17 +362,17 @@ class Leafs(LinkDoor[Leaf]):
 
     def _adjust(self, leaf: Leaf) -> None:
         """The round trip is known anew."""
-        own = self._compression(leaf)
+        own = self._compression(leaf.remote)
         if leaf.level and own.mode == AUTO:
             leaf.agreed = own.level(leaf.alive.rtt_ns)
 
-    def _compression(self, leaf: Leaf) -> Compression:
+    def _compression(self, remote: Remote | None) -> Compression:
         settings = self.connections.settings
-        return settings.compression if leaf.remote is None else leaf.remote.options.compression
+        return settings.compression if remote is None else remote.options.compression
 
     def _compress_as(self, leaf: Leaf) -> bool:
         """Follow a changed configuration; False when a connection has to be made anew."""
-        own, before = self._compression(leaf), leaf.own
+        own, before = self._compression(leaf.remote), leaf.own
         leaf.own = own
         if leaf.link is None or before == own:
             return True

@@ -191,7 +191,7 @@ class JetStream:
 
     def is_of_peers(self, sink: Sink) -> bool:
         """Whether a sink captures what brokers say to each other."""
-        return sink.owner is self._frames
+        return self._frames.owns(sink)
 
     def take(self, sink: Sink, now_ns: int) -> bool:
         """Act on what a sink captured; False if that is not for JetStream."""
@@ -199,7 +199,7 @@ class JetStream:
         if isinstance(owner, ApiSubscriptions):
             self.stirred = True
             self._intake.take(owner, sink)
-        elif owner is self._frames:
+        elif self._frames.owns(sink):
             if self._frames.take(sink, now_ns):
                 self.stirred = True
         elif owner is self._far:

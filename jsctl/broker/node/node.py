@@ -7,6 +7,7 @@ from jsctl.broker import lazy
 from jsctl.broker.accounts.accounts import Accounts
 from jsctl.broker.conf.units import advertised
 from jsctl.broker.errors import ConfigError
+from jsctl.broker.interest.targets import Sink
 from jsctl.broker.node.lame_duck import LameDuck
 from jsctl.broker.node.running import RunningNode
 from jsctl.broker.options import Options
@@ -73,7 +74,9 @@ class Node:
         self._replies = None
         if options.gateway.enabled or options.leafnodes.enabled:
             self._replies = gateway_replies.replies_of(options.gateway.name, server_id)
-        self.router = Router(Accounts(options), setup.limits(options), jitter, self._replies)
+        answers = Sink() if options.jetstream.enabled else None
+        accounts, limits = Accounts(options), setup.limits(options)
+        self.router = Router(accounts, limits, jitter, self._replies, answers)
         self.sessions = Sessions(
             self.router, self.identity, self.router.limits, options.client.closed_clients_max
         )

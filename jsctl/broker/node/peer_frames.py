@@ -37,7 +37,10 @@ class PeerFrames:
         self.account = system
         mine = frame_subject(self.engine.options.me)
         self.router.subscribe(self.account, mine, Sink(self, self.account))
-        self.router.routes.answers = Sink(self)
+
+    def owns(self, sink: Sink) -> bool:
+        """Whether it captures what brokers say to each other."""
+        return sink.owner is self or sink is self.router.routes.answers
 
     def peer_changed(self, name: str, change: PeerChange) -> None:
         """A broker was linked, or a link to one is gone."""

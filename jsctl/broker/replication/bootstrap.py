@@ -91,6 +91,23 @@ class GroupBootstrap:
         self.wal.add_standing(key, "unknown", 0, JOINED)
         self.tombstones[key] = index
 
+    def found_meta(self, term: Term, index: int) -> None:
+        """The meta log is whole: it ends there."""
+        self.meta_term = term
+        self.expect(index)
+
+    def doubt(self) -> None:
+        """The meta log lacks something: until `expect`, nobody knows what it named."""
+        self.doubtful = True
+
+    def begun(self) -> None:
+        """All groups that were assigned to this server began since the log was lost."""
+        self.lost = ""
+
+    def forget_mark(self) -> None:
+        """The disk does not say any more that the log was lost."""
+        self.loss_marked = False
+
     def expect(self, index: int) -> None:
         """All that was recovered belongs to groups that the meta log names up to `index`, or to
         ones that were removed."""

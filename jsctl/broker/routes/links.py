@@ -383,8 +383,8 @@ class Links:
             max(event.pool_size, 1),
             name=event.name,
             traces=event.traces,
+            serves=event.serves,
         )
-        link.serves = event.serves
         self._links[event.conn] = link
         parser = self._parsers.get(event.conn)
         if parser is not None:

@@ -75,8 +75,10 @@ class Router:
         limits: RoutingLimits,
         jitter: Jitter,
         replies: "GatewayReplies | None" = None,
+        answers: Sink | None = None,
     ) -> None:
-        """`replies`: of a server that is part of a super-cluster."""
+        """`replies`: of a server that is part of a super-cluster. `answers`: of one with JetStream,
+        takes what other servers answer to requests that came in here."""
         self.accounts = accounts
         self.limits = limits
         self.jitter = jitter
@@ -89,7 +91,7 @@ class Router:
             self.delivery = made
         self.tracing = Tracing(self.delivery, jitter)
         self.routes = Routes(
-            accounts, self.delivery, self.tracing, self.admit, self.withdraw, self.weigh
+            accounts, self.delivery, self.tracing, self.admit, self.withdraw, self.weigh, answers
         )
         self.watchers: list[InterestWatcher] = []
         """Leaf nodes and hubs, and other clusters; none of them while there can be none."""

@@ -35,6 +35,7 @@ class Routes:
         insert: Callable[[Subscription], None],
         remove: Callable[[Subscription], None],
         weigh: Callable[[Subscription, int], None],
+        answers: Sink | None,
     ) -> None:
         self._accounts = accounts
         self._delivery = delivery
@@ -46,7 +47,7 @@ class Routes:
         """Accounts that have a link of their own to every pooled peer, and use no other."""
         self._links: dict[int, RouteLink] = {}
         self._of_account: dict[str, list[RouteLink]] = {}
-        self.answers: Sink | None = None
+        self.answers = answers
         """Takes answers of other servers to requests that came in here; their origin is the
         account."""
         self._of_leafs: dict[Namespace, dict[tuple[bytes, bytes, bytes], int]] = {}

@@ -151,6 +151,10 @@ class CurrentContext(ssl.SSLContext):
 
     current: ssl.SSLContext
 
+    def renew(self, context: ssl.SSLContext) -> None:
+        """Handshakes that begin from now on are made by this one."""
+        self.current = context
+
     def wrap_bio(
         self,
         incoming: ssl.MemoryBIO,

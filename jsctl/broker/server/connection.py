@@ -89,11 +89,14 @@ class Connection(asyncio.BufferedProtocol):
         "_early",
         "_end",
         "_fd",
+        "_first_sign",
+        "_held_writes",
         "_kept",
         "_limits",
         "_lost",
         "_paused",
         "_shared",
+        "_spoke",
         "_timer",
         "_to_send",
         "_written",
@@ -101,11 +104,8 @@ class Connection(asyncio.BufferedProtocol):
         "credentials",
         "dial",
         "first_line",
-        "first_sign",
-        "held_writes",
         "id",
         "kind",
-        "spoke",
         "transport",
     )
 
@@ -123,15 +123,15 @@ class Connection(asyncio.BufferedProtocol):
         self.dial = dial
         self.transport: asyncio.Transport | None = None
         self.announced = False
-        self.held_writes: list[bytes] | None = None
-        """Not None while a handshake runs: what the node wrote meanwhile."""
-        self.spoke: asyncio.Future[None] | None = None
-        """Resolved by the node's first write, for handshakes that follow INFO."""
         self.first_line = first_line
         """Resolved by the first line that comes before the node knows of the connection."""
         self.credentials = credentials
         """See `turn.Accepted`."""
-        self.first_sign: asyncio.Future[None] | None = None
+        self._held_writes: list[bytes] | None = None
+        """Not None while a handshake runs: what the node wrote meanwhile."""
+        self._spoke: asyncio.Future[None] | None = None
+        """Resolved by the node's first write, for handshakes that follow INFO."""
+        self._first_sign: asyncio.Future[None] | None = None
         """Resolved when something can be read, for a look at the first byte."""
         self._shared = shared
         self._limits = shared.limits
@@ -166,7 +166,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._closing:
             return
         chunk = bytes(self._shared.buffer[:nbytes])
-        if self.announced and self.held_writes is None:
+        if self.announced and self._held_writes is None:
             turns = self._shared.turns
             turns.inputs.chunks.append((self.id, chunk))
             turns.bytes_in += nbytes
@@ -227,8 +227,10 @@ class Connection(asyncio.BufferedProtocol):
         local = _address(self.transport.get_extra_info("sockname"))
         turns = self._shared.turns
         token = self.dial.token if self.dial else 0
-        made = Accepted(self.id, self.kind, *remote, *local, tls=tls, dial_token=token)
-        made.credentials, self.credentials = self.credentials, ""
+        said, self.credentials = self.credentials, ""
+        made = Accepted(
+            self.id, self.kind, *remote, *local, tls=tls, dial_token=token, credentials=said
+        )
         turns.inputs.accepted.append(made)
         self._hand_over()
 
@@ -260,22 +262,40 @@ class Connection(asyncio.BufferedProtocol):
         """Send, or keep until the handshake is over. The system has `sent` bytes of it already."""
         if self._closing or self._lost or self.transport is None:
             return
-        if self.held_writes is not None:
-            self.held_writes.append(data)
+        if self._held_writes is not None:
+            self._held_writes.append(data)
             return
         self._written += len(data) - sent
         self.transport.write(memoryview(data)[sent:] if sent else data)
         self._straighten(self.transport)
-        if self.spoke is not None and not self.spoke.done():
-            self.held_writes = []
-            self.spoke.set_result(None)
+        if self._spoke is not None and not self._spoke.done():
+            self.hold_writes()
+            self._spoke.set_result(None)
         if self._paused:
             self._report_pending()
+
+    def hold_writes(self) -> None:
+        """A handshake begins: what the node writes is kept until `release_writes`."""
+        self._held_writes = []
+
+    async def spoken(self, *, tls: bool) -> None:
+        """Tell the node, and wait for its first word, which is sent; what it writes behind that is
+        kept until `release_writes`. Or until the socket is closed."""
+        if self._lost:
+            return
+        self._spoke = asyncio.get_running_loop().create_future()
+        self.announce(tls=tls)
+        await self._spoke
+
+    def sign(self) -> asyncio.Future[None]:
+        """To be resolved when something can be read; done when the socket is closed."""
+        self._first_sign = asyncio.get_running_loop().create_future()
+        return self._first_sign
 
     def release_writes(self) -> None:
         """Send what was written during the handshake, and hand over what came with the end of it:
         who the other side is had to be looked at before."""
-        held, self.held_writes = self.held_writes, None
+        held, self._held_writes = self._held_writes, None
         if held:
             self.write(b"".join(held))
         if self._early and self.announced and not self._lost:
@@ -285,7 +305,7 @@ class Connection(asyncio.BufferedProtocol):
         """Read no more; end once everything written has been sent, or at the write deadline."""
         if self._closing or self._lost or self.transport is None:
             return
-        if self.held_writes is not None:
+        if self._held_writes is not None:
             self.abort(TLS_FAILED)
             return
         self._closing = True
@@ -315,7 +335,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for waiter in (self.spoke, self.first_sign, self._end):
+        for waiter in (self._spoke, self._first_sign, self._end):
             if waiter is not None and not waiter.done():
                 waiter.set_result(None)
         if self.first_line is not None and not self.first_line.done():
@@ -341,7 +361,7 @@ class Connection(asyncio.BufferedProtocol):
         """
         if self._closing or self._lost or self.transport is None:
             return
-        if self.held_writes is not None or self.transport.get_extra_info("sslcontext"):
+        if self._held_writes is not None or self.transport.get_extra_info("sslcontext"):
             self.close()
             return
         self._closing = self._kept = True

@@ -6,9 +6,7 @@ rest. It decides nothing itself but how to end.
 
 import asyncio
 import contextlib
-import resource
 import signal
-import time
 from collections.abc import Awaitable, Callable, Coroutine
 
 from jsctl.broker.errors import ConfigError
@@ -41,8 +39,6 @@ from jsctl.broker.write_options import WriteLimit
 from jsctl.dataclass import dataclass
 
 NANOSECONDS = 1_000_000_000
-REFUSED_S = 10.0
-"""How often the log is told of connections that were turned away."""
 NAMES = {
     "client": "nats",
     "monitor": "monitoring",
@@ -92,14 +88,13 @@ class Edge:
         self._turns = Turns(node, self._perform, self._crashed, Clock(), options.edge)
         self._connections = Connections(self._turns, options.edge, _write_limits(options))
         if looks is not None:
-            looks.connections = self._connections
+            looks.serve(self._connections)
         self._disk = DiskWorker(self._synced, self._crashed, options.edge.loop_sync_ns_max)
         waits = self._connections.by_id.__contains__
         self._verifier = Verifier(options.edge.verify_threads, self._verified, waits)
         self._monitor = Monitor(options.monitoring, self._ask)
         self._dialer = RouteDialer(self._connections, options.cluster)
         self._relief = MemoryRelief(self._loop.call_later)
-        self._refused = TurnedAway(log)
         self._tasks: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._lame = False
@@ -130,7 +125,7 @@ class Edge:
         self._connections.write_limits = _write_limits(options)
         self._certificates, self._dialer = renewal.certificates, renewal.dialer
         if self._monitor_context is not None and renewal.certificates.monitor is not None:
-            self._monitor_context.current = renewal.certificates.monitor
+            self._monitor_context.renew(renewal.certificates.monitor)
         if isinstance(self._node, Reloadable):
             try:
                 self._node.reload(options)
@@ -150,7 +145,6 @@ class Edge:
         self._listeners = listeners
         for kind, listener in listeners.items():
             host, port = listener.host, listener.port
-            listener.guard(kind, self._refused.add)
             if kind in NAMES:
                 self.addresses.bound[NAMES[kind]] = (host, port)
             self._node.listening(kind, host, port, reached_at(host))
@@ -407,31 +401,6 @@ class Edge:
             async with asyncio.timeout_at(deadline):
                 for connection in list(self._connections.by_id.values()):
                     await connection.finished()
-
-
-class TurnedAway:
-    """Tells the log now and then how many connections were turned away, as they would have been
-    too many files."""
-
-    def __init__(self, log: ServerLog) -> None:
-        self._log = log
-        self._count = 0
-        self._told_s = -REFUSED_S
-
-    def add(self) -> None:
-        """One more."""
-        self._count += 1
-        now_s = time.monotonic()
-        if now_s - self._told_s < REFUSED_S:
-            return
-        self._told_s = now_s
-        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        text = (
-            f"Turned away connections: {self._count}; of the {limit} files that this process may"
-            " have open the last ones are kept for the store, raise that limit (ulimit -n)"
-        )
-        self._count = 0
-        self._log.line(LogLevel.ERROR, text)
 
 
 class AcceptedConnection(Connection):

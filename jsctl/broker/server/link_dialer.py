@@ -99,7 +99,7 @@ class LinkDialer:
         context = self._context_of(tls)
         if connection.gone:
             raise HandshakeFailed("connection closed")
-        connection.held_writes = []
+        connection.hold_writes()
         await shake(connection, context, tls, server_side=False, name=name, first_line=first_line)
 
     def _failed(self, wanted: LinkDial, reason: str) -> None:

@@ -4,9 +4,10 @@ addresses by which other machines reach them.
 
 import asyncio
 import errno
+import resource
 import socket
 import ssl
-import sys
+import time
 from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
@@ -14,40 +15,84 @@ from jsctl.broker.conf.units import ANY_HOSTS, host_text
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.machine import descriptor_max
 from jsctl.broker.options import ANY_HOST, ANY_PORT, PORT_OFF, Options
+from jsctl.broker.server.logfile import ServerLog
+from jsctl.broker.turn import LogLevel
 
+REFUSED_S = 10.0
+"""How often the log is told of connections that were turned away."""
 REASONS = {errno.EADDRINUSE: "bind: address already in use"}
 
 
 class GuardedSocket(socket.socket):
     """Turns away who would have one of the last files that the process may open: see
-    `descriptor_max`."""
+    `machine.descriptor_max`. `refused` is called for each."""
 
-    descriptor_max = sys.maxsize
-    refused: Callable[[], None] | None = None
+    def __init__(
+        self, family: socket.AddressFamily, descriptor_max: int, refused: Callable[[], None]
+    ) -> None:
+        super().__init__(family, socket.SOCK_STREAM)
+        self._descriptor_max = descriptor_max
+        self._refused = refused
 
     def accept(self) -> tuple[socket.socket, object]:
         """See the library. Raises ConnectionAbortedError, behind which the loop looks at the others
         first."""
         connection, address = super().accept()
-        if connection.fileno() <= self.descriptor_max:
+        if connection.fileno() <= self._descriptor_max:
             return connection, address
         connection.close()
-        if self.refused is not None:
-            self.refused()
+        self._refused()
         raise ConnectionAbortedError
 
 
-class Listener:
-    """One bound address. IPv4's and IPv6's "any" are one socket where the machine can."""
+class TurnedAway:
+    """Tells the log now and then how many connections were turned away, as they would have been
+    too many files."""
 
-    def __init__(self, host: str, port: int, backlog: int) -> None:
+    def __init__(self, log: ServerLog) -> None:
+        self._log = log
+        self._count = 0
+        self._told_s = -REFUSED_S
+
+    def add(self) -> None:
+        """One more."""
+        self._count += 1
+        now_s = time.monotonic()
+        if now_s - self._told_s < REFUSED_S:
+            return
+        self._told_s = now_s
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        text = (
+            f"Turned away connections: {self._count}; of the {limit} files that this process may"
+            " have open the last ones are kept for the store, raise that limit (ulimit -n)"
+        )
+        self._count = 0
+        self._log.line(LogLevel.ERROR, text)
+
+
+class Listener:
+    """One bound address. IPv4's and IPv6's "any" are one socket where the machine can.
+
+    It takes no connection whose file descriptor is above `descriptor_max`, but calls `refused`.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        backlog: int,
+        descriptor_max: int,
+        refused: Callable[[], None],
+    ) -> None:
         """Bind. Raises ConfigError that names host and port."""
         self.host = host
         self.port = max(0, port)
         self._backlog = backlog
         self._server: asyncio.Server | None = None
         try:
-            self._socket = _bind(host, self.port, chosen=port != ANY_PORT)
+            family, address = _resolved(host, self.port)
+            self._socket = GuardedSocket(family, descriptor_max, refused)
+            _bind(self._socket, address, self.port, chosen=port != ANY_PORT)
         except OSError as error:
             raise self._error(error) from error
         self.port = self._socket.getsockname()[1]
@@ -72,12 +117,6 @@ class Listener:
         except OSError as error:
             raise self._error(error) from error
 
-    def guard(self, kind: str, refused: Callable[[], None]) -> None:
-        """Take no connection that is a file too many; `refused` is called for each. Those of other
-        servers of the cluster may have half of what others must leave."""
-        self._socket.descriptor_max = descriptor_max(2 if kind == "cluster" else 1)
-        self._socket.refused = refused
-
     def close(self) -> None:
         """Accept no more; open connections stay."""
         if self._server is not None:
@@ -93,9 +132,10 @@ class Listener:
         )
 
 
-def bind_all(options: Options) -> dict[str, Listener]:
+def bind_all(options: Options, refused: Callable[[], None]) -> dict[str, Listener]:
     """Take every port that the options ask for, by kind: client, monitor, cluster,
-    leafnode, gateway.
+    leafnode, gateway. Connections that are a file too many are turned away, and `refused` is
+    called for each; those of other servers of the cluster may have half of what others must leave.
 
     Raises ConfigError for the first one that cannot be had, and keeps none then.
     """
@@ -113,7 +153,8 @@ def bind_all(options: Options) -> dict[str, Listener]:
     found: dict[str, Listener] = {}
     try:
         for kind, (host, port) in wanted.items():
-            found[kind] = Listener(host, port, options.edge.accept_backlog)
+            most = descriptor_max(2 if kind == "cluster" else 1)
+            found[kind] = Listener(host, port, options.edge.accept_backlog, most, refused)
     except ConfigError:
         for listener in found.values():
             listener.close()
@@ -121,27 +162,29 @@ def bind_all(options: Options) -> dict[str, Listener]:
     return found
 
 
-def _bind(host: str, port: int, *, chosen: bool) -> GuardedSocket:
-    """A bound socket that does not listen yet. Raises OSError.
+def _resolved(host: str, port: int) -> tuple[socket.AddressFamily, str]:
+    """Where to bind. Raises OSError."""
+    if host in (ANY_HOST, "", "::") and socket.has_dualstack_ipv6():
+        return socket.AF_INET6, "::"
+    # As bytes: text would have the codec of international names loaded.
+    name = host.encode() if host.isascii() else host
+    try:
+        found = socket.getaddrinfo(name or ANY_HOST, port, type=socket.SOCK_STREAM)
+    except UnicodeError:  # of that codec
+        raise OSError(errno.EINVAL, "no such host") from None
+    return found[0][0], str(found[0][4][0])
+
+
+def _bind(bound: socket.socket, address: str, port: int, *, chosen: bool) -> None:
+    """Bind a socket, which does not listen yet. Raises OSError, and closes it then.
 
     Its connections inherit the permission to share the port with those of the next life, which
     asks for the port while they still end: each listener needs it, whoever chose the port.
     """
-    if host in (ANY_HOST, "", "::") and socket.has_dualstack_ipv6():
-        family, address = socket.AF_INET6, "::"
-    else:
-        # As bytes: text would have the codec of international names loaded.
-        name = host.encode() if host.isascii() else host
-        try:
-            found = socket.getaddrinfo(name or ANY_HOST, port, type=socket.SOCK_STREAM)
-        except UnicodeError:  # of that codec
-            raise OSError(errno.EINVAL, "no such host") from None
-        family, address = found[0][0], str(found[0][4][0])
-    bound = GuardedSocket(family, socket.SOCK_STREAM)
     try:
         if chosen:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
+        if bound.family == socket.AF_INET6:
             only = 0 if address == "::" else 1
             bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, only)
         bound.setblocking(False)
@@ -153,7 +196,6 @@ def _bind(host: str, port: int, *, chosen: bool) -> GuardedSocket:
     except OSError:
         bound.close()
         raise
-    return bound
 
 
 def reached_at(host: str) -> tuple[str, ...]:

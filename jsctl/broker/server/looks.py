@@ -24,12 +24,18 @@ class Looks(selectors.DefaultSelector):
 
     def __init__(self) -> None:
         super().__init__()
-        self.connections: Connections | None = None
-        """None until there may be some."""
+        self.served: Connections | None = None
+        """Whose plain connections are read."""
+
+    def serve(self, connections: Connections) -> None:
+        """Read what is plain of these, from now on: as with each of them, a selector is told what
+        it has to look at when there is something."""
+        assert self.served is None, "a loop has one server"
+        self.served = connections
 
     def select(self, timeout: float | None = None) -> Ready:
         """What is left to the loop."""
-        shared = self.connections
+        shared = self.served
         if shared is None:
             return super().select(timeout)
         left, turns = self._look(shared, timeout), shared.turns

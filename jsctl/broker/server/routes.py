@@ -80,7 +80,7 @@ class RouteDialer:
         assert tls is not None
         if connection.gone:
             raise HandshakeFailed("connection closed")
-        connection.held_writes = []
+        connection.hold_writes()
         await shake(connection, context, tls, server_side=False, name=name)
         connection.announce(tls=True)
 

@@ -211,13 +211,11 @@ class ServerSide:
             if await first_byte(connection, wait_s) == HANDSHAKE_BYTE:
                 first = HandshakeFirst.ALWAYS
         if first is HandshakeFirst.ALWAYS:
-            connection.held_writes = []
+            connection.hold_writes()
             await self._shake(connection)
             connection.announce(tls=True)
             return
-        connection.spoke = asyncio.get_running_loop().create_future()
-        connection.announce(tls=not self._plain)
-        await connection.spoke
+        await connection.spoken(tls=not self._plain)
         if connection.gone:
             return
         wait_s = self.options.timeout_ns / NANOSECONDS
@@ -349,7 +347,7 @@ async def first_byte(connection: Connection, wait_s: float | None) -> int | None
     assert connection.transport is not None
     with duplicate(connection.transport) as peek:
         loop = asyncio.get_running_loop()
-        readable = connection.first_sign = loop.create_future()
+        readable = connection.sign()
         loop.add_reader(peek.fileno(), _resolve, readable)
         try:
             async with asyncio.timeout(wait_s):

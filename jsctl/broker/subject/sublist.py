@@ -158,6 +158,11 @@ class Sublist(Generic[T, M]):
         """Forget the answers for `pattern`: something in its subscriptions changed."""
         self._changed(pattern)
 
+    def take_changed(self) -> list[bytes] | None:
+        """Patterns of what came and went since the last call; None: too many, or never asked."""
+        changed, self.changed = self.changed, []
+        return changed
+
     def _changed(self, pattern: bytes, *, came: bool = False) -> None:
         self.generation += 1
         if self.changed is not None:

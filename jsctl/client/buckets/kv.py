@@ -16,6 +16,11 @@ from jsctl.api.errors import ApiError
 from jsctl.api.stream import RawStreamMsg, StreamConfig, StreamInfo
 from jsctl.api.times import MINUTE_NS, SECOND_NS, format_duration, parse_time
 from jsctl.api.words import DeliverPolicy, Discard
+from jsctl.client.buckets.streams import (
+    NO_MESSAGE,
+    bucket_stream,
+    delete_bucket_stream,
+)
 from jsctl.client.ordered import Delivered, Feed, ordered
 from jsctl.client.stored import header_of
 from jsctl.client.worded import library_words, not_found, refused, worded
@@ -26,7 +31,6 @@ if TYPE_CHECKING:
     from jsctl.client.manager import Manager
 
 PREFIX = "KV_"
-STREAM_NOT_FOUND, NO_MESSAGE = 10059, 10037
 WRONG_LAST = (10071, 10164)
 """The subject has another last sequence; the second one while a message is in flight."""
 MARKERS_KEPT_NS = 30 * MINUTE_NS
@@ -126,12 +130,7 @@ def _checked(key: str, form: re.Pattern[str], text: str) -> str:
 async def open_bucket(manager: "Manager", name: str) -> "Bucket":
     """A bucket that is there. Raises NotFound."""
     check_bucket(name)
-    try:
-        info = await manager.stream_info(PREFIX + name)
-    except ApiError as error:
-        if error.err_code == STREAM_NOT_FOUND:
-            raise not_found("bucket not found") from None
-        raise worded(error) from None
+    info = await bucket_stream(manager, PREFIX + name)
     if info.config.max_msgs_per_subject < 1:
         raise refused("bucket not valid key-value store")
     return Bucket(manager, name, info)
@@ -140,12 +139,7 @@ async def open_bucket(manager: "Manager", name: str) -> "Bucket":
 async def delete_bucket(manager: "Manager", name: str) -> None:
     """Removes a bucket with all its keys. Raises NotFound."""
     check_bucket(name)
-    try:
-        await manager.delete_stream(PREFIX + name)
-    except ApiError as error:
-        if error.err_code != STREAM_NOT_FOUND:
-            raise worded(error) from None
-        raise not_found(f"bucket not found: {name}\n{worded(error)}") from None
+    await delete_bucket_stream(manager, PREFIX + name, name)
 
 
 class Bucket:

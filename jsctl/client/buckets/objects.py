@@ -22,6 +22,11 @@ from jsctl.api.stream import StreamInfo
 from jsctl.api.times import format_time
 from jsctl.api.words import DeliverPolicy
 from jsctl.client.buckets.kv import valid_bucket
+from jsctl.client.buckets.streams import (
+    NO_MESSAGE,
+    bucket_stream,
+    delete_bucket_stream,
+)
 from jsctl.client.ordered import Delivered, Feed, ordered
 from jsctl.client.worded import library_words, not_found, refused, worded
 from jsctl.dataclass import dataclass
@@ -34,7 +39,6 @@ PREFIX = "OBJ_"
 CHUNK_BYTES = 128 * 1024
 IN_FLIGHT_BYTES_MAX = 8 * 1024 * 1024
 """What may be sent before its answers are there."""
-STREAM_NOT_FOUND, NO_MESSAGE = 10059, 10037
 LINKS_MAX = 8
 """Links that lead to links further than this lead in a circle."""
 COUNT_MAX = (1 << 64) - 1
@@ -129,23 +133,13 @@ def check_store(name: str) -> str:
 async def open_store(manager: "Manager", name: str) -> "Store":
     """A bucket that is there. Raises NotFound."""
     check_store(name)
-    try:
-        return Store(manager, name, await manager.stream_info(PREFIX + name))
-    except ApiError as error:
-        if error.err_code == STREAM_NOT_FOUND:
-            raise not_found("bucket not found") from None
-        raise worded(error) from None
+    return Store(manager, name, await bucket_stream(manager, PREFIX + name))
 
 
 async def delete_store(manager: "Manager", name: str) -> None:
     """Removes a bucket with all its objects. Raises NotFound."""
     check_store(name)
-    try:
-        await manager.delete_stream(PREFIX + name)
-    except ApiError as error:
-        if error.err_code != STREAM_NOT_FOUND:
-            raise worded(error) from None
-        raise not_found(f"bucket not found: {name}\n{worded(error)}") from None
+    await delete_bucket_stream(manager, PREFIX + name, name)
 
 
 class Store:

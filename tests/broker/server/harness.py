@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from jsctl.broker.options import Listen, Options
 from jsctl.broker.server.connection import Connections
 from jsctl.broker.server.edge import Edge
-from jsctl.broker.server.listener import bind_all
+from jsctl.broker.server.listener import TurnedAway, bind_all
 from jsctl.broker.server.logfile import ServerLog
 from jsctl.broker.server.looks import Looks, made_looks
 from jsctl.broker.turn import Command
@@ -51,13 +51,14 @@ class Running:
         self.clients: list[LineClient] = []
         self.looks = looks_of.get(asyncio.get_running_loop())
         log = ServerLog(options.log, self.output)
+        self.turned_away = TurnedAway(log)
         self.edge = Edge(self.node, options, log, str, self.looks)
 
     @property
     def shared(self) -> Connections:
         """What its connections share, in a loop that looks."""
-        assert self.looks is not None and self.looks.connections is not None
-        return self.looks.connections
+        assert self.looks is not None and self.looks.served is not None
+        return self.looks.served
 
     def port(self, kind: str = "client") -> int:
         address = self.edge.address(kind)
@@ -106,7 +107,7 @@ async def running(options: Options) -> AsyncIterator[Running]:
             await server.edge.open(kind)
         opened.set()
 
-    server.edge.bind(bind_all(options))
+    server.edge.bind(bind_all(options, server.turned_away.add))
     try:
         async with asyncio.TaskGroup() as tasks, asyncio.timeout(3 * DEADLINE_S):
             task = tasks.create_task(server.edge.run(body))

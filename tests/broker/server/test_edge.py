@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -299,10 +300,14 @@ async def test_a_lame_duck_accepts_nobody() -> None:
         await client.close()
 
 
+def listener(host: str, port: int) -> Listener:
+    return Listener(host, port, 1, sys.maxsize, lambda: None)
+
+
 @pytest.mark.parametrize("host", ["a" * 80 + "é", "é..b", "..é", "a\0b"])
 def test_a_host_that_is_none_is_told_as_such(host: str) -> None:
     with pytest.raises(ConfigError, match="Error listening on port: "):
-        Listener(host, 0, 1)
+        listener(host, 0)
 
 
 async def test_a_taken_port_is_named() -> None:
@@ -311,7 +316,7 @@ async def test_a_taken_port_is_named() -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(ConfigError) as caught:
-            Listener("127.0.0.1", port, 1)
+            listener("127.0.0.1", port)
         assert str(caught.value) == (
             f'Error listening on port: 127.0.0.1:{port}, "listen tcp 127.0.0.1:{port}: '
             'bind: address already in use" (choose another port, or -1 for any free one)'
@@ -319,10 +324,10 @@ async def test_a_taken_port_is_named() -> None:
 
 
 async def test_a_port_that_another_opens_first_is_named() -> None:
-    first, second = Listener("127.0.0.1", -1, 1), None
+    first, second = listener("127.0.0.1", -1), None
     try:
         first._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        second = Listener("127.0.0.1", first.port, 1)
+        second = listener("127.0.0.1", first.port)
         await first.open(asyncio.Protocol)
         with pytest.raises(ConfigError, match="address already in use"):
             await second.open(asyncio.Protocol)

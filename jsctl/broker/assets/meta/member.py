@@ -145,11 +145,10 @@ class MetaMember:
         self.replica = MetaReplica(context, self.state, self._assets, raft, loaded, self._cluster)
         context.groups.add(self.replica.group)
         if raft.standing.kind is StandingKind.WHOLE:
-            starter.expect(raft.last_index)
-            starter.meta_term = raft.term
+            starter.found_meta(raft.term, raft.last_index)
         else:
             # What it lacks may have named groups whose records must not be forgotten meanwhile.
-            starter.doubtful = True
+            starter.doubt()
             if not self._cluster.options.clustered and not starter.lost:
                 text = f"The state of what there is on this server is lost; {REMEDY}"
                 context.log(LogLevel.ERROR, text)

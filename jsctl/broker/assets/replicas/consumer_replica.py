@@ -20,7 +20,6 @@ from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.consumers.acks import ack_pattern, flow_pattern, next_subject
 from jsctl.broker.jetstream.consumers.consumer import Consumer, config_entry, filters_of
-from jsctl.broker.jetstream.consumers.dead_letters import LetterBox
 from jsctl.broker.jetstream.consumers.entries import (
     ConsumerEntryKind,
     ConsumerProgress,
@@ -190,6 +189,7 @@ class ConsumerReplica:
             jitter=self.context.jitter,
             new_id=self.new_id,
             now_ns=self.context.now_ns,
+            hopeless=lambda: self.stream.hopeless,
         )
         self._read()
         stream, name, config = self.assignment.stream, self.assignment.name, self.consumer.config
@@ -250,9 +250,8 @@ class ConsumerReplica:
             self._due_ns = self.context.now_ns + REFUSED_NS
             return
         leader.scale(len(raft.members.voters) > 1)
-        if leader.letters is None and (self.consumer.dead_letters_to or self.consumer.state.dead):
-            self._open_letters(leader)
-        leader.delivery.hopeless = self.stream.hopeless
+        if leader.lacks_letters:
+            self._listening.to(leader.open_letters(f"_INBOX.{self.new_id()}".encode()), self.filed)
         turn = self._turn(leader)
         if turn.entry is not None:
             index = self.context.groups.propose(self.group, [turn.entry], None)
@@ -287,13 +286,6 @@ class ConsumerReplica:
             stored=self.filed.take(),
             most=self.context.queue.deliveries,
         )
-
-    def _open_letters(self, leader: ConsumerLeader) -> None:
-        """What is given up is to be stored elsewhere: listen to who stores it."""
-        inbox = f"_INBOX.{self.new_id()}".encode()
-        letters = LetterBox(self.assignment.stream, self.assignment.name, inbox)
-        self._listening.to(letters.pattern, self.filed)
-        leader.letters = letters
 
     def _tell_damage(self, turn: ConsumerTurn) -> None:
         """Have repaired what is waited for, and tell the operator of it."""
@@ -383,8 +375,7 @@ class ConsumerReplica:
     def stream_changed(self) -> None:
         """The stream lost messages, or was replaced by a received state."""
         if self.leader is not None:
-            self.leader.delivery.store = self.stream.store
-            self.leader.stream_changed()
+            self.leader.stream_changed(self.stream.store)
             self.wake()
 
     def purged(self, pattern: bytes) -> None:

@@ -50,6 +50,7 @@ class DirectConsumer:
             jitter=context.jitter,
             new_id=of.new_name,
             now_ns=context.now_ns,
+            hopeless=of.hopeless,
         )
         self._listening = Listening(context, of.account)
         self._listening.to(flow_pattern(of.stream.name, config.name), self.flow)
@@ -65,7 +66,6 @@ class DirectConsumer:
     def run(self) -> None:
         """Deliver; what is written down counts at once, as there is nobody else."""
         context, of = self._of.context, self._of
-        self.leader.delivery.hopeless = of.hopeless()
         turn = self.leader.turn(
             context.now_ns, flow=self.flow.take(), most=context.queue.deliveries
         )
@@ -124,7 +124,7 @@ class DirectConsumer:
 
     def stream_changed(self) -> None:
         """The stream lost messages, or has some back."""
-        self.leader.stream_changed()
+        self.leader.stream_changed(self._of.stream.store)
         self.wake()
 
     def purged(self, pattern: bytes) -> None:

@@ -211,10 +211,9 @@ class Inbound:
         if made.entries and not self.propose(made):
             line.retry_ns = now_ns + FULL_NS
             return False
-        upstream.taken(count)
+        upstream.taken(count, None if error is None else error.body())
         if error is not None:
             line.retry_ns = now_ns + FULL_NS
-        upstream.blocked = None if error is None else error.body()
         return error is None and bool(upstream.queue)
 
     def _begin_behind(self, upstream: Upstream) -> None:

@@ -195,9 +195,8 @@ class LeadingStream:
         False: the log takes nothing now, and it is tried again soon.
         """
         context, sink, admission = self._context, self._sink, self.admission
-        admission.refusal = context.refusal(
-            self._assigned.assignment.account, volatile=self._volatile
-        )
+        account = self._assigned.assignment.account
+        admission.refuse_all(context.refusal(account, volatile=self._volatile))
         if sink.messages or admission.in_flight.rest:
             traced, batch = sink.traced, sink.take()
             if traced:

@@ -57,6 +57,10 @@ class ChainKeeper:
             if index <= self._store.mark:
                 self.chain.started()
 
+    def adopt(self, chain: "Chain") -> None:
+        """The stream is restored, and this came with it."""
+        self.chain = chain
+
     def started(self) -> None:
         """State and store come from this server's disk."""
         if self.chain is not None:

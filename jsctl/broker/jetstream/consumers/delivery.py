@@ -7,7 +7,7 @@ the stream that cannot be counted.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice, takewhile
 from operator import itemgetter
 
@@ -55,6 +55,7 @@ class ConsumerDelivery:
         "_ahead",
         "_formats",
         "_front",
+        "_hopeless",
         "_pending",
         "_prefix",
         "_removed",
@@ -64,7 +65,6 @@ class ConsumerDelivery:
         "damaged",
         "deaf",
         "facts",
-        "hopeless",
         "passed_over",
         "progress",
         "purging",
@@ -72,13 +72,16 @@ class ConsumerDelivery:
         "store",
     )
 
-    def __init__(self, consumer: Consumer, store: Contents) -> None:
+    def __init__(
+        self, consumer: Consumer, store: Contents, hopeless: Callable[[], SeqSet] = SeqSet
+    ) -> None:
+        """`hopeless` gives the messages that are damaged on every replica: they are passed over,
+        not waited for."""
         config = consumer.config
         self.consumer = consumer
         self.store = store
         self.redelivery = Redelivery(config.ack_wait, config.backoff)
-        self.hopeless = SeqSet()
-        """Messages that are damaged on every replica: they are passed over, not waited for."""
+        self._hopeless = hopeless
         self.damaged: tuple[int, int] | None = None
         """Sequences that stopped the last look at the store: they are being repaired."""
         self.passed_over = SeqSet()
@@ -187,6 +190,11 @@ class ConsumerDelivery:
     def go_deaf(self) -> None:
         """Nobody waits for messages: of those that come and go it is told with the next turn."""
         self.deaf = True
+        self.look_anew()
+
+    def replaced(self, store: Contents) -> None:
+        """The stream lost messages, or is another one: its contents are these from now on."""
+        self.store = store
         self.look_anew()
 
     def look_anew(self) -> None:
@@ -308,9 +316,10 @@ class ConsumerDelivery:
 
     def _pass_over(self, first: int, last: int) -> int:
         """Go past what is lost for good; where that ends, 0 if it does not begin with such."""
-        if first not in self.hopeless:
+        hopeless = self._hopeless()
+        if first not in hopeless:
             return 0
-        last = min(last, self.hopeless.next_absent(first) - 1)
+        last = min(last, hopeless.next_absent(first) - 1)
         self.passed_over.add_range(first, last)
         return last
 

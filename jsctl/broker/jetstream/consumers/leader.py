@@ -50,12 +50,12 @@ class ConsumerLeader:
         "_epoch_seen",
         "_held",
         "_hold_deliveries",
+        "_letters",
         "_purged",
         "_ticket",
         "_used_ns",
         "consumer",
         "delivery",
-        "letters",
         "pull",
         "push",
     )
@@ -70,9 +70,10 @@ class ConsumerLeader:
         jitter: Jitter,
         new_id: Callable[[], str],
         now_ns: int,
+        hopeless: Callable[[], SeqSet] = SeqSet,
     ) -> None:
         self.consumer = consumer
-        self.delivery = ConsumerDelivery(consumer, store)
+        self.delivery = ConsumerDelivery(consumer, store, hopeless)
         self._acks = Acknowledging(consumer, self.delivery, jitter)
         self._ticket = 0
         self._held: deque[tuple[int, list[OutgoingMessage]]] = deque()
@@ -89,7 +90,7 @@ class ConsumerLeader:
             self.push.start_replay(store.last_seq)
         else:
             self.pull = PullDispatcher(consumer, has_interest, new_id, now_ns)
-        self.letters: LetterBox | None = None
+        self._letters: LetterBox | None = None
         """Once messages that are given up are wanted elsewhere."""
         self.scale(replicated)
 
@@ -126,9 +127,9 @@ class ConsumerLeader:
         self.delivery.removed(gone)
         return not self._is_idle()
 
-    def stream_changed(self) -> None:
-        """Messages were removed from the local stream replica, or it was replaced."""
-        self.delivery.look_anew()
+    def stream_changed(self, store: Contents) -> None:
+        """Messages were removed from the local stream replica, or it was replaced: it has these."""
+        self.delivery.replaced(store)
 
     def purged(self, pattern: bytes) -> None:
         """The local stream replica was purged of a pattern; empty: of everything."""
@@ -136,6 +137,19 @@ class ConsumerLeader:
         up_to = purges.left_before(self.consumer, self.delivery.store, pattern)
         if up_to is not None:
             self._purged.append(up_to)
+
+    @property
+    def lacks_letters(self) -> bool:
+        """Whether messages that are given up are wanted elsewhere, and nobody hears yet what is
+        stored there."""
+        consumer = self.consumer
+        return self._letters is None and bool(consumer.dead_letters_to or consumer.state.dead)
+
+    def open_letters(self, inbox: bytes) -> bytes:
+        """What is given up is to be stored elsewhere, and answers to that come to an inbox; the
+        pattern to hear. Told to turns as `stored`."""
+        self._letters = LetterBox(self.consumer.stream, self.consumer.name, inbox)
+        return self._letters.pattern
 
     def committed(self, ticket: int) -> list[OutgoingMessage]:
         """The entry of a turn was applied: what may be published now."""
@@ -181,8 +195,8 @@ class ConsumerLeader:
             self._take_acks(acks, now_ns, answers, said)
         self._take_flow(flow, now_ns)
         self._look_at_deadlines(now_ns)
-        if self.letters is not None:
-            made.letters = self.letters.turn(self.consumer, self.delivery, stored, now_ns)
+        if self._letters is not None:
+            made.letters = self._letters.turn(self.consumer, self.delivery, stored, now_ns)
         if pulls:
             self._take_pulls(pulls, now_ns, said)
         self._deliver(now_ns, most, said, made)
@@ -347,8 +361,8 @@ class ConsumerLeader:
             due.append(self.push.next_due_ns)
         if self.pull is not None:
             due += [self.pull.queue.next_due_ns, self.pull.pin_due_ns]
-        if self.letters is not None:
-            due.append(self.letters.next_due_ns(self.delivery.progress.state.dead))
+        if self._letters is not None:
+            due.append(self._letters.next_due_ns(self.delivery.progress.state.dead))
         return due
 
     # Inactivity.

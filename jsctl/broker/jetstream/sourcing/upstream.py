@@ -260,8 +260,10 @@ class Upstream:
 
     # What was taken of it.
 
-    def taken(self, count: int) -> None:
-        """The stream took so many from the front of the queue, or knows them already."""
+    def taken(self, count: int, refusal: ApiErrorBody | None = None) -> None:
+        """The stream took so many from the front of the queue, or knows them already; and why it
+        does not take the next one."""
+        self.blocked = refusal
         for _ in range(count):
             self.queue_bytes -= self.queue.popleft().size
 

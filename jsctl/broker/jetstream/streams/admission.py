@@ -106,8 +106,7 @@ class StreamLeader:
         unapplied: Callable[[], Iterable[bytes]] = _nothing,
     ) -> None:
         self.stream = stream
-        self.refusal: ApiError | None = None
-        """While set, every publish is refused with it: account or server are out of room."""
+        self._refusal: ApiError | None = None
         self.interested = interested
         self._acks = PubAcks(stream.name, domain)
         self._sequencer = Sequencer(stream, self._acks)
@@ -175,6 +174,10 @@ class StreamLeader:
 
     # Publishes.
 
+    def refuse_all(self, refusal: ApiError | None) -> None:
+        """Until told otherwise; why: account or server are out of room."""
+        self._refusal = refusal
+
     def search_on(self) -> None:
         """Another turn may search through as much as those did that left a rest."""
         self._checks.searched = 0
@@ -184,7 +187,7 @@ class StreamLeader:
         if self._revision != self.stream.revision:
             self._reconfigure()
         self._pass_time(now_ns)
-        refusal = self.refusal or self._overload()
+        refusal = self._refusal or self._overload()
         if self.in_flight.rest:
             batch, self.in_flight.rest = self.in_flight.rest + batch, []
         if refusal is not None:
@@ -216,7 +219,7 @@ class StreamLeader:
             self._reconfigure()
         self._pass_time(now_ns)
         made, count = Admitted(), 0
-        refusal = self.refusal or self._overload()
+        refusal = self._refusal or self._overload()
         if refusal is not None:
             return made, 0, refusal
         building = self._begin_building()
@@ -257,7 +260,7 @@ class StreamLeader:
         """What would come of one publish now, as `Checks.check` says it; nothing is admitted."""
         if self._revision != self.stream.revision:
             self._reconfigure()
-        refusal = self.refusal or self._overload()
+        refusal = self._refusal or self._overload()
         if refusal is not None:
             return refusal
         sequencer = self._sequencer
@@ -445,7 +448,7 @@ class StreamLeader:
         if self._revision != self.stream.revision:
             self._reconfigure()
         fires = self._due_schedules()
-        if self.config.sealed or self.refusal is not None or self._overload() is not None:
+        if self.config.sealed or self._refusal is not None or self._overload() is not None:
             fires.wait(now_ns)
             return
         fires.fire(schedules, self._sequencer, self._checks, self._time_ns, now_ns, made)

@@ -277,7 +277,8 @@ class RestoreBuild:
             self._check_interest()
             last = max(self._last_seq, self._first_seq - 1)
             if self._chain is not None:
-                self.stream.chained.chain = chain = self._chain.finish()
+                chain = self._chain.finish()
+                self.stream.chained.adopt(chain)
                 if chain.seq > last:
                     raise BrokenStream("the archive's chain goes on behind its last message")
         except SyncFailed:

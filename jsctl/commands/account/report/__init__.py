@@ -2,7 +2,12 @@
 
 from jsctl.commands.toolkit.grammar.live import WATCH
 from jsctl.commands.toolkit.grammar.spec import JSON, Command, Group, Kind, Option
-from jsctl.commands.toolkit.monitoring.flags import TOP, connection_sorts
+from jsctl.commands.toolkit.monitoring.flags import (
+    CLOSED_REASON,
+    CONNECTION_FILTERS,
+    TOP,
+    connection_sorts,
+)
 
 GROUP = Group(
     "report",
@@ -20,29 +25,14 @@ GROUP = Group(
                     choices=connection_sorts(True),
                 ),
                 TOP,
-                Option(
-                    "subject",
-                    (
-                        "Limits responses only to those connections with matching "
-                        "subscription interest"
-                    ),
-                ),
-                Option(
-                    "username",
-                    (
-                        "Limits responses only to those connections for a "
-                        "specific authentication username"
-                    ),
-                ),
+                *CONNECTION_FILTERS,
                 Option(
                     "state",
                     "Only those in a state",
                     default="open",
                     choices=("open", "closed", "all"),
                 ),
-                Option(
-                    "closed-reason", "Filter results based on a closed reason", metavar="REASON"
-                ),
+                CLOSED_REASON,
                 Option("reverse", "Reverse sort", Kind.FLAG, short="R"),
                 JSON,
                 WATCH,

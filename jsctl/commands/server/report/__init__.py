@@ -3,7 +3,13 @@
 from jsctl.commands.server.flags import COMPACT, FILTERS, LIMIT, REVERSE
 from jsctl.commands.toolkit.grammar.live import WATCH
 from jsctl.commands.toolkit.grammar.spec import JSON, Argument, Command, Group, Kind, Option
-from jsctl.commands.toolkit.monitoring.flags import ARCHIVE, TOP, connection_sorts
+from jsctl.commands.toolkit.monitoring.flags import (
+    ARCHIVE,
+    CLOSED_REASON,
+    CONNECTION_FILTERS,
+    TOP,
+    connection_sorts,
+)
 
 _WHERE = (*FILTERS, WATCH, ARCHIVE)
 _TRAFFIC_SORTS = ("subs", "in-bytes", "out-bytes")
@@ -167,29 +173,14 @@ GROUP = Group(
                 *_WHERE,
                 Option("sort", "Sort by a column", default="subs", choices=connection_sorts(True)),
                 TOP,
-                Option(
-                    "subject",
-                    (
-                        "Limits responses only to those connections with matching "
-                        "subscription interest"
-                    ),
-                ),
-                Option(
-                    "username",
-                    (
-                        "Limits responses only to those connections for a "
-                        "specific authentication username"
-                    ),
-                ),
+                *CONNECTION_FILTERS,
                 Option(
                     "state",
                     "Limits responses only to those in a state",
                     default="open",
                     choices=("open", "closed", "all"),
                 ),
-                Option(
-                    "closed-reason", "Filter results based on a closed reason", metavar="REASON"
-                ),
+                CLOSED_REASON,
                 Option("filter", "Expression based filter for connections"),
                 JSON,
             ),

@@ -83,7 +83,7 @@ def run(
 
 def write(disk: SimDisk, *made: StreamAssignment | ConsumerAssignment, alone: bool = True) -> None:
     jobs = SideJobs(count(1))
-    files = AssignedFiles(disk, jobs, alone)
+    files = AssignedFiles(disk, jobs, alone, all_taken_up=True)
     for one in made:
         files.note(one, known=False)
     run(files, jobs, made)
@@ -178,7 +178,7 @@ def test_what_an_earlier_version_wrote_counts_where_nothing_else_does(disk: SimD
 
 def test_what_is_over_does_not_come_back(disk: SimDisk) -> None:
     jobs = SideJobs(count(1))
-    files = AssignedFiles(disk, jobs, alone=True)
+    files = AssignedFiles(disk, jobs, alone=True, all_taken_up=True)
     for name in ("S", "T"):
         files.note(stream(name), known=False)
     run(files, jobs)
@@ -192,7 +192,7 @@ def test_what_is_over_does_not_come_back(disk: SimDisk) -> None:
 @pytest.mark.slow
 def test_files_do_not_grow_with_what_is_over(disk: SimDisk) -> None:
     jobs = SideJobs(count(1))
-    files = AssignedFiles(disk, jobs, alone=True)
+    files = AssignedFiles(disk, jobs, alone=True, all_taken_up=True)
     there = {name: stream(name, f"{name}.>") for name in map("N{}".format, range(2 * PORTION + 9))}
     for one in there.values():
         files.note(one, known=False)
@@ -231,7 +231,7 @@ def test_what_is_known_already_is_written_only_where_it_lacks(disk: SimDisk) -> 
     write(disk, old)
     for made, known in ((new, True), (new, False)):
         jobs = SideJobs(count(1))
-        files = AssignedFiles(disk, jobs, alone=True)
+        files = AssignedFiles(disk, jobs, alone=True, all_taken_up=True)
         files.note(made, known=known)
         run(files, jobs)
         assert [one for _, one in read_all(disk)] == [old if known else new]
@@ -239,7 +239,7 @@ def test_what_is_known_already_is_written_only_where_it_lacks(disk: SimDisk) -> 
 
 def test_what_goes_before_it_is_written_leaves_nothing(disk: SimDisk) -> None:
     jobs = SideJobs(count(1))
-    files = AssignedFiles(disk, jobs, alone=True)
+    files = AssignedFiles(disk, jobs, alone=True, all_taken_up=True)
     files.note(stream("S"), known=False)
     files.forget(stream("S"))
     run(files, jobs)
@@ -249,7 +249,7 @@ def test_what_goes_before_it_is_written_leaves_nothing(disk: SimDisk) -> None:
 @pytest.mark.parametrize("full_in", range(2))
 def test_what_found_no_room_is_written_when_there_is_some(full_in: int) -> None:
     disk, jobs = ScarceDisk(random.Random(1)), SideJobs(count(1))
-    files = AssignedFiles(disk, jobs, alone=True)
+    files = AssignedFiles(disk, jobs, alone=True, all_taken_up=True)
     old, new = stream("S"), stream("T")
     if full_in:
         files.note(old, known=False)
@@ -268,6 +268,6 @@ def test_what_found_no_room_is_written_when_there_is_some(full_in: int) -> None:
 
 def test_nothing_new_is_nothing_to_do(disk: SimDisk) -> None:
     jobs = SideJobs(count(1))
-    files = AssignedFiles(disk, jobs, alone=True)
+    files = AssignedFiles(disk, jobs, alone=True, all_taken_up=True)
     files.note(stream("S"), known=False)
     assert run(files, jobs) and not run(files, jobs)

@@ -12,7 +12,7 @@ from jsctl.api.words import AckPolicy
 from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream.consumers import dead_letters
 from jsctl.broker.jetstream.consumers.consumer import DEAD_LETTERS_KEY, Consumer, config_entry
-from jsctl.broker.jetstream.consumers.dead_letters import RETRY_NS, SENT_MAX, LetterBox
+from jsctl.broker.jetstream.consumers.dead_letters import RETRY_NS, SENT_MAX
 from jsctl.broker.jetstream.consumers.facts import ConsumerTurn
 from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
 from jsctl.broker.jetstream.consumers.state import ConsumerState, Death
@@ -62,7 +62,7 @@ class Rig:
             new_id=lambda: "ID",
             now_ns=self.now,
         )
-        self.leader.letters = LetterBox("S", "C", b"_INBOX.secret")
+        self.leader.open_letters(b"_INBOX.secret")
 
     def turn(self, **given: object) -> ConsumerTurn:
         """One turn."""

@@ -207,7 +207,7 @@ def test_sizes() -> None:
 def test_sealed_refusal_and_no_ack() -> None:
     assert Rig(sealed=True).error() == (10109, "invalid operation on sealed stream")
     rig = Rig()
-    rig.leader.refusal = api_error("JSAccountResourcesExceededErr")
+    rig.leader.refuse_all(api_error("JSAccountResourcesExceededErr"))
     assert rig.error()[0] == 10002
     silent = Rig(no_ack=True)
     silent.publish((b"s.a", "1"), (b"s.a", "2", {"Nats-Expected-Stream": "T"}))

@@ -1,0 +1,179 @@
+"""Parts of the broker are whole when they are made: nobody fills in what a class begins without.
+
+A field that is None until somebody else assigns it is a second step of construction: in between the
+object is not what its methods take it for, and who reads the class cannot tell who does it, or
+whether. What a part needs it is given when it is made, and what it learns later comes by a method.
+Some classes have no will of their own: they are what several functions know of one thing. Those are
+in `RECORDS`, with the reason.
+
+By names alone, over the syntax trees: of `one.name = something` nobody knows what `one` is. It is
+a breach where a class of another module begins with None under that name, and the module that
+assigns knows the class, or reaches the object through another one; unless a record that it could
+as well be has such a field.
+"""
+
+import ast
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+import pytest
+
+from jsctl.dataclass import dataclass
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parent.parent
+BROKER = "jsctl/broker"
+
+OF_A_TURN = "what a turn comes to, noted by all who take part in it"
+OF_A_CONNECTION = "what is known of a connection: its handshake and its pings tell more and more"
+RECORDS = {
+    "TurnInputs": OF_A_TURN,
+    "TurnOutputs": OF_A_TURN,
+    "ConsumerTurn": OF_A_TURN,
+    "PeerFrame": OF_A_TURN,
+    "Ready": OF_A_TURN,
+    "Building": "an entry that is being filled, by whoever has something for it",
+    "Gate": OF_A_CONNECTION,
+    "Leaf": OF_A_CONNECTION,
+    "Link": OF_A_CONNECTION,
+    "RoutePeer": OF_A_CONNECTION,
+    "RouteAddress": "when a server is dialed next, as the schedule of dials has it",
+    "Accepted": "who a client is, of which its certificate tells later",
+    "ClientSession": "`sessions/review.py` looks again at what it is allowed, after a reload",
+    "Subscription": "what its owner may not hear of it follows from permissions, which change",
+    "RaftState": "the state on which the functions of raft work, in a module for each matter",
+    "RaftGroup": "what its parts know of a group: durability, checkpoints, the schedule",
+    "Segment": "its file and its table are there while they are needed",
+    "KnownNewest": "what a search left behind for the next one",
+}
+"""Classes whose fields others assign, and why that is right. An entry that is no longer needed is a
+breach, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """A field of another object that gets something."""
+
+    name: str
+    line: int
+    is_reached: bool
+    """By way of another object, so that the module need not know its class."""
+
+
+def classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
+    """Those of a module, also below conditions."""
+    yield from (one for one in ast.walk(tree) if isinstance(one, ast.ClassDef))
+
+
+def is_none(value: ast.expr | None) -> bool:
+    """Whether it says None."""
+    return isinstance(value, ast.Constant) and value.value is None
+
+
+def empty_fields(made: ast.ClassDef) -> set[str]:
+    """What a new object begins without: fields with None as default, or set to None at first."""
+    found = set()
+    for part in made.body:
+        if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
+            found |= {part.target.id} if is_none(part.value) else set()
+        if isinstance(part, ast.FunctionDef) and part.name in ("__init__", "__post_init__"):
+            for step in ast.walk(part):
+                if isinstance(step, ast.Assign | ast.AnnAssign) and is_none(step.value):
+                    targets = step.targets if isinstance(step, ast.Assign) else [step.target]
+                    found |= {one.attr for one in targets if isinstance(one, ast.Attribute)}
+    return found
+
+
+def pairs(step: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr | None]]:
+    """Targets of an assignment, each with what it gets, as far as that is seen."""
+    for target in step.targets:
+        if not isinstance(target, ast.Tuple):
+            yield target, step.value
+        elif isinstance(step.value, ast.Tuple):
+            yield from zip(target.elts, step.value.elts, strict=False)
+        else:
+            yield from ((one, None) for one in target.elts)
+
+
+def assigned(tree: ast.Module) -> Iterator[Assigned]:
+    """What a module assigns to objects that are not its methods' own, but None: to take what is
+    there, and leave nothing, fills in nothing."""
+    steps = (step for step in ast.walk(tree) if isinstance(step, ast.Assign))
+    for step in steps:
+        for target, value in pairs(step):
+            if isinstance(target, ast.Attribute) and not is_none(value):
+                of = target.value
+                if not (isinstance(of, ast.Name) and of.id == "self"):
+                    yield Assigned(target.attr, step.lineno, isinstance(of, ast.Attribute))
+
+
+def words(tree: ast.Module) -> set[str]:
+    """Names that a module imports."""
+    found = (one.names for one in ast.walk(tree) if isinstance(one, ast.ImportFrom))
+    return {alias.name for names in found for alias in names}
+
+
+def breaches(texts: dict[str, str], records: Collection[str]) -> tuple[list[str], set[str]]:
+    """Where fields of other modules' classes are filled in, and the records of which that is so."""
+    trees = {path: ast.parse(text) for path, text in texts.items()}
+    empty: dict[str, dict[str, str]] = {}
+    """Name of a field -> classes that begin without, and where they are."""
+    for path, tree in trees.items():
+        for made in classes(tree):
+            for name in empty_fields(made):
+                empty.setdefault(name, {})[made.name] = path
+    found, needed = [], set()
+    for path, tree in trees.items():
+        known = words(tree)
+        for one in assigned(tree):
+            lacking = empty.get(one.name, {})
+            if path in lacking.values():
+                continue
+            could_be = sorted(name for name in lacking if one.is_reached or name in known)
+            allowed = set(could_be).intersection(records)
+            needed |= allowed
+            if not allowed:
+                found += [f"{path}:{one.line}: {one.name} of {name}" for name in could_be]
+    return found, needed
+
+
+def test_nothing_is_filled_in_from_outside() -> None:
+    paths = sorted((ROOT / BROKER).rglob("*.py"))
+    texts = {path.relative_to(ROOT).as_posix(): path.read_text() for path in paths}
+    found, needed = breaches(texts, RECORDS)
+    assert not found, "given when it is made, or told by a method:\n" + "\n".join(found)
+    assert needed == set(RECORDS), f"not needed: {set(RECORDS) - needed}"
+
+
+BEGINS_WITHOUT = """class Child:
+    def __init__(self):
+        self.owner = None
+        self.x = 1
+"""
+DECLARED = "class Child:\n    owner: Owner | None = None\n    x: int = 1\n"
+
+
+@pytest.mark.parametrize("child", [BEGINS_WITHOUT, DECLARED])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("from child import Child\nmade.owner = me", ["owner"]),
+        ("from child import Child\nmade.x, made.owner = 1, me", ["owner"]),
+        ("from child import Child\nfirst, made.owner = both", ["owner"]),
+        ("made.child.owner = me", ["owner"]),
+        ("made.owner = me", []),
+        ("from child import Child\nmade.x = 2", []),
+        ("from child import Child\nwas, made.owner = made.owner, None", []),
+        ("from child import Child\nclass Own:\n    def f(self):\n        self.owner = 1", []),
+    ],
+)
+def test_what_is_filled_in_is_found(child: str, text: str, expected: list[str]) -> None:
+    found, _ = breaches({"child.py": child, "owner.py": text}, ())
+    assert [one.split()[1] for one in found] == expected
+    assert breaches({"child.py": child + "one.owner = 1", "owner.py": ""}, ()) == ([], set())
+
+
+def test_records_may_be_filled_in() -> None:
+    text = "from child import Child\nmade.owner = me"
+    assert breaches({"child.py": DECLARED, "owner.py": text}, ["Child"]) == ([], {"Child"})
