@@ -110,6 +110,9 @@ class SimDisk:
     def __init__(self, rng: random.Random, capacity: int = 1 << 40) -> None:
         self.rng = rng
         self.capacity = capacity
+        self.quota = 1 << 40
+        """What may be used of it, which nobody is told."""
+        self._shortage = ""
         self.epoch = 0
         self.syncs = 0
         self.fail_syncs = 0
@@ -139,6 +142,7 @@ class SimDisk:
         other.fail_syncs, other.power_fails_in = self.fail_syncs, self.power_fails_in
         other.unreadable = list(self.unreadable)
         other.crowded = self.crowded
+        other.quota, other._shortage = self.quota, self._shortage
         other._used, other._numbers = self._used, self._numbers
         inodes = {
             one.number: Inode(
@@ -226,6 +230,10 @@ class SimDisk:
     def hold_room(self) -> None:
         pass
 
+    def take_shortage(self) -> str:
+        found, self._shortage = self._shortage, ""
+        return found
+
     def free_bytes(self) -> int:
         return self.capacity - self._used
 
@@ -233,8 +241,9 @@ class SimDisk:
 
     def take(self, count: int, path: str) -> None:
         """Use room; raises DiskFull."""
-        if self._used + count > self.capacity:
-            raise DiskFull(f"{path}: cannot write: no space left on device")
+        if self._used + count > min(self.capacity, self.quota):
+            self._shortage = f"{path}: cannot write: no space left on device"
+            raise DiskFull(self._shortage)
         self._used += count
 
     def give(self, count: int) -> None:
