@@ -121,6 +121,8 @@ class SimDisk:
         """Power is lost instead of the sync that comes after so many others."""
         self.unreadable: list[tuple[str, int, int]] = []
         """(path, start, end) that cannot be read."""
+        self.read_errors: dict[str, int] = {}
+        """So many of the next reads of these paths fail."""
         self._used = 0
         self._numbers = 0
         self._names: dict[str, Inode] = {}
@@ -254,6 +256,9 @@ class SimDisk:
 
     def check_readable(self, path: str, offset: int, length: int) -> None:
         """Raises DiskError where some of it is unreadable."""
+        if self.read_errors.get(path):
+            self.read_errors[path] -= 1
+            raise DiskError(f"{path}: cannot read: I/O error")
         for bad, start, end in self.unreadable:
             if bad == path and offset < end and start < offset + length:
                 raise DiskError(f"{path}: cannot read: I/O error")
