@@ -21,7 +21,7 @@ from jsctl.broker.conf.flags import TLS_HELP, Parsed, UsageError, help_text, par
 from jsctl.broker.conf.override import override
 from jsctl.broker.errors import BrokerError, ConfigError, ConfigErrors
 from jsctl.broker.lifetime import Leave, NodeMaker, Server
-from jsctl.broker.machine import Chance, allow_many_connections, descriptor_max
+from jsctl.broker.machine import Chance, descriptor_max, raise_limits
 from jsctl.broker.options import COMPATIBLE_VERSION, Options
 from jsctl.broker.ports import Disk
 from jsctl.broker.server import signals
@@ -88,7 +88,7 @@ def _dispatch(parsed: Parsed, make_node: NodeMaker, leave: Leave) -> int:
     errors = check(options)
     if errors:
         raise ConfigErrors(errors)
-    allow_many_connections()
+    raise_limits()
     looks = made_looks()
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(looks)) as runner:
         server = Server(options, partial(_read_again, parsed), make_node, leave, looks)

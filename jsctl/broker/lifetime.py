@@ -22,7 +22,14 @@ from jsctl.broker.conf.check import check, start_warnings
 from jsctl.broker.conf.reload import plan
 from jsctl.broker.conf.units import host_text, size_text
 from jsctl.broker.errors import BrokerError, ConfigError, ConfigErrors, Damaged
-from jsctl.broker.machine import complete, keep_limits, new_server_id, store_path, with_limits
+from jsctl.broker.machine import (
+    complete,
+    keep_limits,
+    limit_warnings,
+    new_server_id,
+    store_path,
+    with_limits,
+)
 from jsctl.broker.options import COMPATIBLE_API_LEVEL, COMPATIBLE_VERSION, Options
 from jsctl.broker.server import signals
 from jsctl.broker.server.edge import Edge
@@ -219,7 +226,8 @@ class Server:
         self._info(f"  ID:       {self._server_id}")
         if options.config_file:
             self._info(f"Using configuration file: {options.config_file} ({options.config_digest})")
-        for warning in [*start_warnings(options), *options.warnings]:
+        found = [*start_warnings(options), *limit_warnings(options), *options.warnings]
+        for warning in found:
             self._log.line(LogLevel.WARNING, warning)
 
     def _jetstream_lines(self) -> None:

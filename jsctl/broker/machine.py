@@ -9,13 +9,15 @@ from array import array
 from collections.abc import Iterator
 from pathlib import Path
 
-from jsctl.broker.options import GIB, UNLIMITED, JetStreamOptions, Options
+from jsctl.broker.options import GIB, MIB, UNLIMITED, JetStreamOptions, Options
 from jsctl.dataclass import replace
 
 SERVER_KEY_PREFIX = 13 << 3
 """What makes a public nkey begin with N."""
 CRC_POLYNOMIAL = 0x1021
 CGROUP_MEMORY = Path("/sys/fs/cgroup/memory.max")
+FILE_BYTES_MIN = 256 * MIB
+"""A file of the log holds all that one turn writes, which atomic batches are a part of."""
 KEPT_PART = 8
 """Connections leave this part of the files that the process may have open to the store."""
 KEPT_MIN, KEPT_MAX = 64, 8192
@@ -46,11 +48,24 @@ def complete(options: Options, server_id: str) -> Options:
     return replace(options, server_name=name, jetstream=jetstream, cluster=cluster)
 
 
-def allow_many_connections() -> None:
-    """Raise the soft limit of open files to the hard one: every connection is a file."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+def raise_limits() -> None:
+    """Raise soft limits to the hard ones: every connection is a file, and files of the store are
+    as large as what is written in one go."""
+    for limit in (resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE):
+        soft, hard = resource.getrlimit(limit)
+        if soft != hard:
+            resource.setrlimit(limit, (hard, hard))
+
+
+def limit_warnings(options: Options) -> list[str]:
+    """What the process may not do, and its server may want to."""
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    if not options.jetstream.enabled or not 0 <= limit < FILE_BYTES_MIN:
+        return []
+    return [
+        f"Files may not be larger than {limit} bytes (ulimit -f): what needs a larger one waits as "
+        f"if the disk was full; allow {FILE_BYTES_MIN}"
+    ]
 
 
 def descriptor_max(share: int = 1) -> int:

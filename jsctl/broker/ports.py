@@ -69,7 +69,10 @@ class Disk(Protocol):
         """Make creations, renames and removals in a directory durable."""
 
     def free_bytes(self) -> int:
-        """Room left on the file system."""
+        """Room left on the file system, which may not be all for this process: `take_shortage`."""
+
+    def take_shortage(self) -> str:
+        """What found no room since the last call, in words; empty: nothing did."""
 
     def hold_room(self) -> None:
         """Set some room aside, if it is not: it is used when a write finds no other."""

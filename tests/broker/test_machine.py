@@ -1,11 +1,13 @@
 """What only the machine can tell."""
 
 import os
+import resource
 from collections import Counter
 
 import pytest
 
-from jsctl.broker.machine import DRAWN_BYTES, Chance
+from jsctl.broker.machine import DRAWN_BYTES, FILE_BYTES_MIN, Chance, limit_warnings
+from jsctl.broker.options import JetStreamOptions, Options
 
 DRAWS = 20_000
 
@@ -39,6 +41,24 @@ def test_the_system_is_asked_once_for_some_hundred_numbers(
     assert found[:2] == [0x03020100, 0x0B0A0908]
     chance.below(2)
     assert asked == [DRAWN_BYTES, DRAWN_BYTES]
+
+
+@pytest.mark.parametrize(
+    ("limit", "stored", "warned"),
+    [
+        (FILE_BYTES_MIN - 1, True, True),
+        (FILE_BYTES_MIN - 1, False, False),
+        (FILE_BYTES_MIN, True, False),
+        (resource.RLIM_INFINITY, True, False),
+    ],
+)
+def test_a_store_whose_files_may_not_grow_is_warned_of(
+    monkeypatch: pytest.MonkeyPatch, limit: int, stored: bool, warned: bool
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, limit))
+    found = limit_warnings(Options(jetstream=JetStreamOptions(enabled=stored)))
+    assert len(found) == warned
+    assert all(str(limit) in one and "ulimit -f" in one for one in found)
 
 
 def test_two_have_other_numbers() -> None:

@@ -66,6 +66,9 @@ class FaultyDisk:
     def sync_directory(self, path: str) -> None:
         self.disk.sync_directory(path)
 
+    def take_shortage(self) -> str:
+        return self.disk.take_shortage()
+
     def hold_room(self) -> None:
         self.disk.hold_room()
 

@@ -113,6 +113,9 @@ class SimDisk:
     def __init__(self, rng: random.Random, capacity: int = 1 << 40) -> None:
         self.rng = rng
         self.capacity = capacity
+        self.quota = 1 << 40
+        """What may be used of it, which nobody is told."""
+        self._shortage = ""
         self.epoch = 0
         self.syncs = 0
         self.fail_syncs = 0
@@ -121,6 +124,8 @@ class SimDisk:
         """Power is lost instead of the sync that comes after so many others."""
         self.unreadable: list[tuple[str, int, int]] = []
         """(path, start, end) that cannot be read."""
+        self.read_errors: dict[str, int] = {}
+        """So many of the next reads of these paths fail."""
         self._used = 0
         self._numbers = 0
         self._names: dict[str, Inode] = {}
@@ -142,6 +147,7 @@ class SimDisk:
         other.fail_syncs, other.power_fails_in = self.fail_syncs, self.power_fails_in
         other.unreadable = list(self.unreadable)
         other.crowded = self.crowded
+        other.quota, other._shortage = self.quota, self._shortage
         other._used, other._numbers = self._used, self._numbers
         inodes = {
             one.number: Inode(
@@ -229,6 +235,10 @@ class SimDisk:
     def hold_room(self) -> None:
         pass
 
+    def take_shortage(self) -> str:
+        found, self._shortage = self._shortage, ""
+        return found
+
     def free_bytes(self) -> int:
         return self.capacity - self._used
 
@@ -236,8 +246,9 @@ class SimDisk:
 
     def take(self, count: int, path: str) -> None:
         """Use room; raises DiskFull."""
-        if self._used + count > self.capacity:
-            raise DiskFull(f"{path}: cannot write: no space left on device")
+        if self._used + count > min(self.capacity, self.quota):
+            self._shortage = f"{path}: cannot write: no space left on device"
+            raise DiskFull(self._shortage)
         self._used += count
 
     def give(self, count: int) -> None:
@@ -248,6 +259,9 @@ class SimDisk:
 
     def check_readable(self, path: str, offset: int, length: int) -> None:
         """Raises DiskError where some of it is unreadable."""
+        if self.read_errors.get(path):
+            self.read_errors[path] -= 1
+            raise DiskError(f"{path}: cannot read: I/O error")
         for bad, start, end in self.unreadable:
             if bad == path and offset < end and start < offset + length:
                 raise DiskError(f"{path}: cannot read: I/O error")

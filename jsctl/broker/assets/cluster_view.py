@@ -191,7 +191,8 @@ class ClusterView:
             self.leaders[known.group] = known
 
     def leader_of(self, group: str) -> str:
-        """Peer id of a group's leader as far as known here; empty when not, or when it is down.
+        """Peer id of a group's leader as far as known here; empty when not, or when it is down or
+        removed.
 
         One that was not heard for a while is remembered: when it comes back and never missed
         this server, it has no reason to say again what it leads.
@@ -199,8 +200,11 @@ class ClusterView:
         known = self.leaders.get(group)
         if known is None:
             return ""
-        up = known.leader == self.options.me or self.liveness.is_up(known.leader)
-        return known.leader if up else ""
+        leader = known.leader
+        if leader != self.options.me and not self.liveness.is_up(leader):
+            return ""
+        # One that an operator removed may live on, and leads nothing any more.
+        return "" if self.was_removed(leader) else leader
 
     def forget_leader(self, peer: str) -> None:
         """A server restarted or left: it leads nothing any more."""

@@ -17,6 +17,12 @@ DISK_SILENT_NS = 2_000_000_000
 DISK_LOOK_NS = 100_000_000
 DISK_RESERVE_BYTES = 64 * 1024 * 1024
 """Room that is kept for the log itself."""
+SHORT_NS = 5_000_000_000
+"""How long a disk counts as full after something found no room, however much there seems to be.
+
+A quota, and a limit of the size of files, leave room that this process may not use. What comes
+behind that time finds out whether it may.
+"""
 FULL_NS = 1_500_000_000
 """By then all have told whether their disks are full, too."""
 
@@ -32,6 +38,7 @@ class DiskWatch:
     """When to look at the room on the disk again."""
     _silent: bool = False
     _full_since_ns: int = 0
+    _short_until_ns: int = 0
 
     def look(self) -> None:
         """Stop to take messages before the disk is full, and go on when there is room again."""
@@ -39,11 +46,16 @@ class DiskWatch:
         if context.now_ns < self.due_ns:
             return
         self.due_ns = context.now_ns + DISK_LOOK_NS
+        shortage = context.disk.take_shortage()
+        if shortage:
+            self._short_until_ns = context.now_ns + SHORT_NS
         full = context.disk.free_bytes() < DISK_RESERVE_BYTES
+        full = full or context.now_ns < self._short_until_ns
         if full != context.disk_full:
             context.disk_full = full
             self._full_since_ns = context.now_ns
             text = "Disk is full: publishes are refused, reads go on" if full else "Disk has room"
+            text += f" ({shortage})" if shortage else ""
             context.log(LogLevel.ERROR if full else LogLevel.INFO, text)
 
     def hand_over(self) -> None:

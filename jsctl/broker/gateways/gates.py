@@ -1,6 +1,7 @@
 """Gateways of the node: the door between the turn's words and the connections of other clusters."""
 
 from collections.abc import Callable
+from dataclasses import field
 
 from jsctl.broker.gateways import wire
 from jsctl.broker.gateways.connections import GateConnections
@@ -20,6 +21,7 @@ from jsctl.broker.interest.links import GatewayLink
 from jsctl.broker.interest.targets import Subscription
 from jsctl.broker.linking import fields
 from jsctl.broker.linking.door import LinkDoor, refuse_bad
+from jsctl.broker.linking.rests import Rests, turn_valve
 from jsctl.broker.protocol.ops import (
     Bad,
     Connect,
@@ -54,6 +56,7 @@ class Gates(LinkDoor[Gate]):
     sessions: Sessions
     connections: GateConnections
     _lane: GatewayLane
+    _rests: Rests = field(default_factory=Rests)
     _stirred: bool = False
     """Something was said after which another time may be due."""
 
@@ -159,6 +162,8 @@ class Gates(LinkDoor[Gate]):
     def closed(self, conn: int, reason: str, now_ns: int) -> None:
         """A connection is gone."""
         gate = self.connections.by_conn.get(conn)
+        while gate is not None and conn in self._rests.left:
+            self._read(gate, b"")
         if gate is not None:
             self.connections.forget(gate, reason)
 
@@ -196,8 +201,15 @@ class Gates(LinkDoor[Gate]):
         gate = self.connections.by_conn.get(conn)
         if gate is None:
             return
-        gate.last_in_ns = now_ns
-        start = 0
+        if chunk:
+            gate.last_in_ns = now_ns
+        rested = conn in self._rests.left
+        self._read(gate, chunk)
+        if (conn in self._rests.left) is not rested:
+            turn_valve(conn, self.connections.out, opens=rested)
+
+    def _read(self, gate: Gate, chunk: bytes) -> None:
+        chunk, start = self._rests.take(gate.conn, chunk), 0
         while start < len(chunk) and gate.stage is not GateStage.LINKED:
             end = chunk.find(b"\n", start) + 1 or len(chunk)
             self._take(gate, gate.parser.feed(chunk[start:end]))
@@ -206,11 +218,13 @@ class Gates(LinkDoor[Gate]):
                 return
         link = gate.link
         if start < len(chunk) and link is not None:
-            self._lane.feed(link, gate.parser, chunk[start:], lambda ops: self._take(gate, ops))
+            words = (link, gate.parser, chunk[start:], lambda ops: self._take(gate, ops))
+            self._rests.keep(gate.conn, self._lane.feed(*words))
 
     def unread(self) -> list[int]:
-        """Nothing between clusters is compressed."""
-        return []
+        """Connections of which not all is carried out yet; nothing between clusters is
+        compressed."""
+        return list(self._rests.left)
 
     def _route(self, gate: Gate, ops: list[RouteOp]) -> bool:
         if gate.link is None:
@@ -271,6 +285,8 @@ class Gates(LinkDoor[Gate]):
 
     def deadline_ns(self) -> int | None:
         """When `tick` has something to do."""
+        if self._rests.left:
+            return self.router.now_ns
         due = [gate.alive.deadline_ns for gate in self.connections.by_conn.values()]
         more = (self.connections.remotes.deadline_ns(), self.routing.replies.deadline_ns())
         return min([*due, *(at for at in more if at is not None)], default=None)
@@ -315,7 +331,7 @@ class Gates(LinkDoor[Gate]):
     def take_stirred(self) -> bool:
         """Whether `deadline_ns` may have moved since the last call."""
         stirred, self._stirred = self._stirred, False
-        return stirred
+        return stirred or bool(self._rests.left)
 
     def emit(self, outputs: TurnOutputs) -> None:
         """Put writes, closes and dials of this turn into the outputs.
@@ -325,6 +341,8 @@ class Gates(LinkDoor[Gate]):
         connections = self.connections
         made, connections.out = connections.out, GatewayOutput()
         outputs.writes[:0] = made.writes
+        outputs.pauses += made.pauses
+        outputs.resumes += made.resumes
         outputs.closes += made.closes
         outputs.dials += connections.remotes.dials
         connections.remotes.dials = []

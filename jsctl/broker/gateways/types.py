@@ -92,6 +92,8 @@ class GatewayOutput:
 
     writes: list[tuple[int, bytes]] = field(default_factory=list)
     closes: list[tuple[int, str]] = field(default_factory=list)
+    pauses: list[int] = field(default_factory=list)
+    resumes: list[int] = field(default_factory=list)
     dials: list[Dial] = field(default_factory=list)
     logs: list[LogLine] = field(default_factory=list)
 

@@ -20,7 +20,7 @@ from jsctl.broker.subject.transforms import Transform
 TARGETS_SHIFT = 5
 """A unit of `Effort` for each 32 clients that get a message, and members of a plan."""
 SINK_TARGETS = 4
-"""A stream or service that captures a message counts as so many clients."""
+"""What captures a message, or leads it to another account, counts as so many clients."""
 
 Captured: TypeAlias = tuple[bytes, bytes, bytes, bytes, object]
 """(subject, reply, headers, payload, origin); headers empty when there are none. The origin is
@@ -489,10 +489,10 @@ class SublistResult:
         self.simple = self.simple and not self.leafs
         self.empty = not plain and not groups
         self.weight = len(clients) + SINK_TARGETS * len(sinks)
-        self.spread = len(clients) >> TARGETS_SHIFT
+        self.spread = len(clients) + SINK_TARGETS * len([*bridges, *shadows]) >> TARGETS_SHIFT
         self.built = 1 + (len(plain) + sum(map(len, groups)) >> TARGETS_SHIFT)
         self.sole = self.simple and len(clients) == 1 and not sinks and not links
-        only = self.links[0] if self.simple and len(links) == 1 else None
+        only = next(iter(links.values())) if self.simple and len(links) == 1 else None
         self.lone = only if isinstance(only, RouteLink) and not (clients or sinks) else None
         self.doubled = len({id(session) for _, session in clients}) < len(clients)
 

@@ -16,7 +16,6 @@ from jsctl.broker.leafnodes.remotes import Remote, Remotes
 from jsctl.broker.leafnodes.types import (
     FIRST_PING_NS,
     HANDSHAKES_MAX,
-    STEPS_MAX,
     VIOLATION_DELAY_NS,
     WAITING_BYTES_MAX,
     LeafEvent,
@@ -27,6 +26,7 @@ from jsctl.broker.leafnodes.types import (
 from jsctl.broker.linking import fields
 from jsctl.broker.linking.compression import Unpacking, packed
 from jsctl.broker.linking.door import LinkDoor, refuse_bad
+from jsctl.broker.linking.rests import turn_valve
 from jsctl.broker.options import Options
 from jsctl.broker.protocol.ops import (
     Bad,
@@ -243,18 +243,9 @@ class Leafs(LinkDoor[Leaf]):
             rested = bool(leaf.rest)
             self._read(leaf, chunk)
             if bool(leaf.rest) is not rested:
-                self._turn_valve(conn, opens=rested)
+                turn_valve(conn, self.connections.out, opens=rested)
         else:
             self._unpack(leaf, leaf.unpacking, chunk)
-
-    def _turn_valve(self, conn: int, *, opens: bool) -> None:
-        """A connection is read again, or no more for now."""
-        out = self.connections.out
-        here, there = (out.resumes, out.pauses) if opens else (out.pauses, out.resumes)
-        if conn in there:
-            there.remove(conn)  # The edge has not been told yet.
-        else:
-            here.append(conn)
 
     def unread(self) -> list[int]:
         """Connections of which not all is opened or carried out yet."""
@@ -301,7 +292,7 @@ class Leafs(LinkDoor[Leaf]):
         link = leaf.link
         if start < len(chunk) and link is not None:
             words = (link, leaf.parser, chunk[start:], lambda ops: self._take(leaf, ops))
-            leaf.rest = self._lane.feed(*words, STEPS_MAX)
+            leaf.rest = self._lane.feed(*words)
 
     def _hold(self, leaf: Leaf, chunk: bytes) -> None:
         leaf.held.append(chunk)

@@ -20,9 +20,6 @@ CONFIRM_NS = 2 * SECOND_NS
 """How long a hub may take to answer CONNECT."""
 HANDSHAKES_MAX = 512
 """LeafConnections that may be in handshake at a time; one more is closed."""
-STEPS_MAX = 1024
-"""Operations of a connection that are carried out in a turn, but plain messages; what is behind
-them is for the next one."""
 WAITING_BYTES_MAX = 64 * 1024
 """What a leaf node may send while its password is being checked."""
 LOOP_DELAY_NS = 30 * SECOND_NS

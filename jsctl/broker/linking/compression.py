@@ -9,11 +9,11 @@ Snappy does not know are slow to open.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Protocol
 
 from jsctl.backups.s2 import PART_BYTES, BlockDecoder, BrokenStream, compressed, plain_chunk
 from jsctl.broker.compression_options import UNCOMPRESSED
 from jsctl.broker.errors import ProtocolError
+from jsctl.broker.linking.rests import Valves
 
 PORTION_BYTES = 1 << 20
 """So much is opened a turn, and the rest of the block that goes beyond it."""
@@ -32,13 +32,6 @@ def packed(level: str, data: bytes) -> bytes:
     return b"".join(plain_chunk(data[at : at + PART_BYTES]) for at in parts)
 
 
-class Valves(Protocol):
-    """Connections that are not to be read for a while, and those that are again."""
-
-    pauses: list[int]
-    resumes: list[int]
-
-
 class Unpacking:
     """One connection's way in."""
 
@@ -53,9 +46,7 @@ class Unpacking:
         self.backlog_bytes = 0
         """What came since all was opened that could be."""
 
-    def open(
-        self, chunk: bytes, read: Callable[[bytes], bool], conn: int, valves: "Valves"
-    ) -> None:
+    def open(self, chunk: bytes, read: Callable[[bytes], bool], conn: int, valves: Valves) -> None:
         """Take the bytes that follow, and have what can be opened in a turn read, until `read` says
         to read no more now; as long as much waits, its socket is not read. Raises
         ProtocolError."""
@@ -66,12 +57,12 @@ class Unpacking:
             raise ProtocolError(f"read error: {error}") from error
         self._turn_valve(conn, valves)
 
-    def hold(self, chunk: bytes, conn: int, valves: "Valves") -> None:
+    def hold(self, chunk: bytes, conn: int, valves: Valves) -> None:
         """Take the bytes that follow, and open nothing of them yet."""
         self.feed(chunk)
         self._turn_valve(conn, valves)
 
-    def _turn_valve(self, conn: int, valves: "Valves") -> None:
+    def _turn_valve(self, conn: int, valves: Valves) -> None:
         full = self.backlog_bytes > BACKLOG_BYTES_MAX
         if full and not self._paused:
             valves.pauses.append(conn)

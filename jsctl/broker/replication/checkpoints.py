@@ -50,6 +50,8 @@ class Checkpointer:
     """Groups with much in their log, and how far they were applied when that was seen."""
     _lagging: dict[str, tuple[RaftGroup, int]] = field(default_factory=dict)
     """Groups that keep more for followers, and how many bytes of it."""
+    _later: dict[str, tuple[RaftGroup, Callable[[], bool]]] = field(default_factory=dict)
+    """Groups that want a checkpoint, as soon as they say so."""
     _jobs: dict[int, DiskJob] = field(default_factory=dict)
     """With the disk, or on their way to it."""
     _queued: list[DiskJob] = field(default_factory=list)
@@ -74,12 +76,22 @@ class Checkpointer:
         else:
             self._begin(group)
 
+    def later(self, group: RaftGroup, may: Callable[[], bool]) -> None:
+        """Make a group's applied state durable once it `may` be, which is asked now and then."""
+        self._later[group.name] = group, may
+
     def rest(self) -> None:
         """Now and then: what took much, and nothing since the last call, becomes durable without
         the log, so that memory and disk need not hold it any longer; and what was kept for
         followers that have it by now is forgotten."""
         for group, _ in list(self._lagging.values()):
             self.compact(group)
+        for name, (group, may) in list(self._later.items()):
+            if group.gone or may():
+                del self._later[name]
+                if not group.gone:
+                    group.unit.state_overtaken()
+                    self.soon(group)
         loaded, self._loaded = self._loaded, {}
         for name, (group, seen) in loaded.items():
             if group.gone or group.log_bytes <= RESTING_BYTES:

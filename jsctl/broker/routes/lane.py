@@ -32,7 +32,7 @@ class RouteLane(LinkLane[RouteLink]):
 
     def _pass(self, link: RouteLink, parser: RouteParser, data: bytes, position: int) -> int:
         before = -1
-        while position > before and data.startswith(self.words, position):
+        while self._left > 0 and position > before and data.startswith(self.words, position):
             before = position
             position = super()._pass(link, parser, data, position)
             way = None

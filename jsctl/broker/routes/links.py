@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from jsctl.broker.conf.units import advertised
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.interest.targets import RouteLink
+from jsctl.broker.linking.rests import Rests, turn_valve
 from jsctl.broker.options import COMPATIBLE_VERSION, Options
 from jsctl.broker.protocol.ops import (
     Bad,
@@ -122,6 +123,7 @@ class Links:
     _links: dict[int, RouteLink] = field(default_factory=dict)
     _made: MeshOutput = field(default_factory=MeshOutput)
     _peers: list[tuple[str, PeerChange]] = field(default_factory=list)
+    _rests: Rests = field(default_factory=Rests)
     _told: bool = False
     """Another server has told something, perhaps of one that is to be dialed."""
 
@@ -190,6 +192,8 @@ class Links:
 
     def closed(self, conn: int, reason: str, now_ns: int) -> None:
         """A connection is gone."""
+        while conn in self._rests.left:
+            self._read(conn, b"", now_ns)
         if self._parsers.pop(conn, None) is not None:
             self.mesh.closed(conn, reason, now_ns)
             self.follow()
@@ -213,7 +217,10 @@ class Links:
         """
         way_in = self.mesh.packing.way_in(conn)
         if way_in is None:
+            rested = conn in self._rests.left
             self._read(conn, chunk, now_ns)
+            if (conn in self._rests.left) is not rested:
+                turn_valve(conn, self._made, opens=rested)
         else:
             self._unpack(conn, way_in, chunk, now_ns)
 
@@ -222,15 +229,21 @@ class Links:
 
         def read(data: bytes) -> bool:
             self._read(conn, data, now_ns)
-            return conn in self._parsers
+            return conn in self._parsers and conn not in self._rests.left
 
+        if conn in self._rests.left:
+            self._read(conn, b"", now_ns)
         try:
-            way_in.open(chunk, read, conn, self._made)
+            if conn in self._rests.left:
+                way_in.hold(chunk, conn, self._made)
+            else:
+                way_in.open(chunk, read, conn, self._made)
         except ProtocolError as error:
             self.mesh.bad(conn, str(error), "Read Error", now_ns)
         self.follow()
 
     def _read(self, conn: int, chunk: bytes, now_ns: int) -> None:
+        chunk = self._rests.take(conn, chunk)
         parser = self._parsers.get(conn)
         if parser is None:
             return
@@ -253,7 +266,7 @@ class Links:
                 self._take(conn, ops, now_ns)
                 return conn in self._links
 
-            self._lane.feed(link, parser, chunk[start:], take)
+            self._rests.keep(conn, self._lane.feed(link, parser, chunk[start:], take))
 
     def _take(self, conn: int, ops: list[RouteOp], now_ns: int) -> None:
         routed: list[RouteOp] = []
@@ -295,13 +308,15 @@ class Links:
         return self.router.now_ns if self.unread() else self.mesh.deadline_ns
 
     def unread(self) -> list[int]:
-        """Connections of which not all is opened yet."""
-        return self.mesh.packing.unread()
+        """Connections of which not all is opened or carried out yet."""
+        left, packed = self._rests.left, self.mesh.packing.unread()
+        return list({*left, *packed}) if left else packed
 
     @property
     def expecting(self) -> bool:
-        """Whether something that came is still to be opened, or to be followed by a dial."""
-        return self._told or bool(self.mesh.packing.unread())
+        """Whether something that came is still to be opened or carried out, or to be followed by a
+        dial."""
+        return self._told or bool(self.unread())
 
     def tick(self, now_ns: int) -> None:
         """Dials, pings, handshakes that take too long."""

@@ -50,8 +50,8 @@ class Deliverer:
     ) -> None:
         self._jitter = jitter
         self.lot = 0
-        """State of the draws of members of queue groups, shared with the lane's loop; 0 until
-        somebody draws."""
+        """State of draws in queue groups, shared with the lane's loop; 0 until somebody draws."""
+        self.spread = 0  # What the messages of `one` cost so far; see `SublistResult`.
         self._expire = expire
         self.crossings = Crossings(jitter, lead_back)
         self.now_ns = 0
@@ -115,6 +115,7 @@ class Deliverer:
         when whoever sent the message on to this server has chosen them (see `PeerKind.draws`).
         """
         reached = False
+        self.spread += plan.spread
         for sub, session in plan.clients:
             if self.to_client(sub, session, origin, shown, reply, headers, payload):
                 reached = True

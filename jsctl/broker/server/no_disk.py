@@ -52,3 +52,7 @@ class NoDisk:
     def free_bytes(self) -> int:
         """No room."""
         return 0
+
+    def take_shortage(self) -> str:
+        """Nothing is written."""
+        return ""

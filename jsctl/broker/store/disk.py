@@ -1,7 +1,7 @@
 """The operating system's files: the only module of the broker that calls `os.*`.
 
-Foreign errors are mapped here and nowhere else: ENOSPC and EDQUOT to DiskFull, a failed fsync to
-SyncFailed, everything else to DiskError. Directories are 0700, files 0600.
+Foreign errors are mapped here and nowhere else: ENOSPC, EDQUOT and EFBIG to DiskFull, a failed
+fsync to SyncFailed, everything else to DiskError. Directories are 0700, files 0600.
 
 Only files are opened: a pipe or a device might wait, or do something, and a link leads to what is
 not the store's. What is in the way of a file that is made, or gets its name, is set aside.
@@ -24,10 +24,16 @@ _VECTORS_MAX = 512
 _KEPT_PART = 4
 """Files that somebody keeps open are to be no more than this part of all."""
 _ZEROS = bytes(1 << 20)
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _OTHERS = (errno.EISDIR, errno.ELOOP, errno.ENXIO)
 """What opening a directory, a link and a socket ends with."""
-_FORBIDDEN = (errno.EACCES, errno.EPERM)
+_FORBIDDEN = "; let the server's user read and write it"
+_REMEDIES = {
+    errno.EACCES: _FORBIDDEN,
+    errno.EPERM: _FORBIDDEN,
+    errno.EFBIG: "; let the server write larger files (ulimit -f)",
+    errno.EDQUOT: "; raise the quota of the server's user",
+}
 _FLAGS = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 ASIDE = ".set-aside"
 """What the name of something ends with that was in the way."""
@@ -57,7 +63,7 @@ def _mapped(what: str, path: str) -> Iterator[None]:
 
 def _as_ours(error: OSError, what: str, path: str) -> DiskError:
     kind = DiskFull if error.errno in _FULL else DiskError
-    remedy = "; let the server's user read and write it" if error.errno in _FORBIDDEN else ""
+    remedy = _REMEDIES.get(error.errno or 0, "")
     return kind(f"{path}: cannot {what}: {error.strerror or error}{remedy}")
 
 
@@ -68,11 +74,13 @@ class HeldRoom:
     and an entry that is committed has to be applied.
     """
 
-    __slots__ = ("_held", "_path")
+    __slots__ = ("_held", "_path", "shortage")
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._held = False
+        self.shortage = ""
+        """What found no room last; only the system knows of quotas, and of limits of one file."""
 
     def take(self) -> None:
         """Set it aside; without effect if there is none to be had."""
@@ -128,7 +136,8 @@ class RealFile:
     def write(self, offset: int, parts: Sequence[Piece]) -> None:
         try:
             self._write(offset, parts)
-        except DiskFull:
+        except DiskFull as error:
+            self._fell_short(error)
             if self._held is None or not self._held.give():
                 raise
             self._write(offset, parts)
@@ -158,7 +167,18 @@ class RealFile:
         except OSError as error:
             raise SyncFailed(f"{self.path}: fsync failed: {error.strerror}") from error
 
+    def _fell_short(self, error: DiskFull) -> None:
+        if self._held is not None:
+            self._held.shortage = str(error)
+
     def allocate(self, length: int) -> None:
+        try:
+            self._allocate(length)
+        except DiskFull as error:
+            self._fell_short(error)
+            raise
+
+    def _allocate(self, length: int) -> None:
         with _mapped("reserve room for", self.path):
             size = os.fstat(self._fd).st_size
             if length <= size:
@@ -336,6 +356,10 @@ class RealDisk:
         with _mapped("look at", str(self._root)):
             facts = os.statvfs(self._root)
             return facts.f_bavail * facts.f_frsize
+
+    def take_shortage(self) -> str:
+        found, self._held.shortage = self._held.shortage, ""
+        return found
 
     def hold_room(self) -> None:
         self._held.take()

@@ -53,6 +53,8 @@ class MessageStore(StreamStore):
         be it in what is removed. They kept others from it."""
         self._look_from = 0
         """Where it is looked again at what the disk did not give."""
+        self._to_erase = 0
+        """Segments, at the last look, of which something is to be erased."""
         self._doubtful = False
         """A copy of the durable position does not check: it is to be written anew."""
 
@@ -75,6 +77,15 @@ class MessageStore(StreamStore):
         return self._files.directory
 
     # Durability
+
+    def may_erase(self) -> bool:
+        """See `StreamStore`. A segment is written anew for one message of it: while messages of
+        more and more segments are being erased, that waits for the end of it, or for the checkpoint
+        that comes anyway. A view keeps them all as they are."""
+        before, self._to_erase = self._to_erase, sum([one.erase for one in self._files.segments])
+        if self._files.views:
+            return False
+        return self._to_erase <= _COMPACTIONS_MAX or self._to_erase == before
 
     def find_room(self) -> bool:
         """Write what the disk had no room for; whether all is written. Raises DiskError."""
@@ -308,6 +319,7 @@ class MessageStore(StreamStore):
         files, index = self._files, self._index
         if files.views:
             return chosen
+        self.erasing = False
         wanted = self._homes()
         for segment in files.segments[:-1]:
             live = files.live_of(segment)

@@ -3,7 +3,8 @@
 A check reads the next bytes of one file and verifies what is complete by then; it runs on the disk
 thread, which clients wait for, so a portion is small. What does not check is `damage`, in words;
 what it means for messages is found out by whoever owns the file. A check ends with the first
-damage: its owner looks at the whole file then.
+damage: its owner looks at the whole file then. A read that fails is no damage yet: the next step
+tries it again.
 """
 
 import struct
@@ -27,6 +28,9 @@ from jsctl.broker.store.segments.segment import (
 from jsctl.broker.store.wal import format as fmt
 from jsctl.dataclass import dataclass
 
+READ_TRIES = 3
+"""A read that failed may succeed in a moment, as when a way to the disk is lost and another one is
+taken. One that fails as often as this finds damage."""
 SMALL_BYTES_MAX = 64 * 1024 * 1024
 """A file that is read as a whole is not larger; what there is of it beyond is not looked at."""
 
@@ -43,7 +47,8 @@ class FileCheck(Protocol):
     """Bytes read so far."""
 
     def step(self, disk: Disk, bytes_max: int) -> None:
-        """Read and verify some more. Does not raise: a disk that cannot read is damage."""
+        """Read and verify some more. Does not raise: a disk that cannot read, however often it is
+        tried, is damage. `read` stays as it is when a step has to be made again, later."""
 
 
 @dataclass(slots=True)
@@ -58,6 +63,7 @@ class FileReading:
     read: int = 0
     need: int = 0
     """So many bytes have to be there before `take` can do anything."""
+    _failed: int = 0
     _file: File | None = None
     _left: bytearray = field(default_factory=bytearray)
 
@@ -76,18 +82,24 @@ class FileReading:
             if self.done or len(self._left) >= self.need:
                 self.need = 0
                 del self._left[: take(bytes(self._left))]
+            self._failed = 0
         except DiskError as error:
-            self.damage = str(error)
+            self._failed += 1
+            self._let_go()  # What failed may be the file as it was opened.
+            self.damage = str(error) if self._failed == READ_TRIES else ""
         if self.damage or self.done:
             self.done = True
             self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Let go of the file, and of what was read of it."""
+        self._let_go()
+        self._left.clear()
+
+    def _let_go(self) -> None:
         if self._file is not None:
             self._file.close()
             self._file = None
-        self._left.clear()
 
 
 @dataclass(slots=True)
@@ -174,6 +186,7 @@ class SmallCheck:
     damage: str = ""
     done: bool = False
     read: int = 0
+    _failed: int = 0
 
     def step(self, disk: Disk, bytes_max: int) -> None:
         """See `FileCheck`."""
@@ -189,6 +202,10 @@ class SmallCheck:
                 file.close()
             self.read = len(data)
             reason = self.verify(data)
+        except DiskError as error:
+            self._failed += 1
+            self.done = self._failed == READ_TRIES
+            reason = str(error) if self.done else ""
         except BrokerError as error:
             reason = str(error)
         if reason:

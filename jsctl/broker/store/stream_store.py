@@ -65,6 +65,8 @@ class StreamStore(Contents):
         """The last checkpoint left some of them to the next one."""
         self.has_more_to_erase = False
         """It left bytes that are to go, and the log may tell of them no more."""
+        self.erasing = False
+        """No checkpoint has begun since bytes are to go, or none that could let them."""
 
     def note_removals(self) -> None:
         """From now on, until they are taken."""
@@ -105,6 +107,7 @@ class StreamStore(Contents):
         that are removed already: a crash may have come between."""
         if erase:
             self._records.erase(seqs)
+            self.erasing = True
         if mark < self._index.mark:
             return 0
         live = sorted({seq for seq in seqs if self.is_live(seq)})
@@ -116,6 +119,10 @@ class StreamStore(Contents):
             self._note(live, subjects)
         self._index.mark = mark
         return len(live)
+
+    def may_erase(self) -> bool:
+        """Whether a checkpoint is worth it, for the sake of what is to be erased."""
+        return True
 
     def truncate_front(self, first_seq: int, mark: int) -> int:
         """Remove everything below `first_seq`; how many messages. Last sequence is kept."""

@@ -135,6 +135,30 @@ def test_a_leader_whose_disk_is_full_lets_one_lead_that_has_room(cluster: Cluste
     assert client.heard("ack") == [{"stream": "S", "seq": 1}]
 
 
+def test_who_may_not_use_the_room_that_there_is_counts_as_full(cluster: ClusterPlay) -> None:
+    group = cluster.group_of("S")
+    short = cluster.leader(group)
+    client = next(one for one in cluster if one is not short).connect("a")
+    client.subscribe("ack")
+    short.logs.clear()
+    short.disk.quota = short.disk.capacity - short.disk.free_bytes()
+    client.publish("s.x", b"1", "ack")
+    cluster.wait(lambda: short.engine.context.disk_full, "it takes nothing any more")
+    (line,) = (one for one in short.logs if "Disk is full" in one)
+    assert "cannot write: no space left on device" in line
+    cluster.wait(lambda: cluster.maybe_leader(group) not in (None, short), "another one leads", 5)
+    client.publish("s.x", b"2", "ack")
+    cluster.wait(lambda: len(client.heard("ack")) == 2, "it acknowledges")
+    short.disk.quota = short.disk.capacity
+    cluster.wait(lambda: not short.engine.context.disk_full, "it has room", 10)
+    replica = short.engine.assets.streams[("A", "S")]
+    others = [one.engine.assets.streams[("A", "S")] for one in cluster if one is not short]
+    cluster.wait(
+        lambda: all(replica.store.last_seq == one.store.last_seq == 2 for one in others),
+        "it has what it missed",
+    )
+
+
 def test_where_all_disks_are_full_the_leader_stays(cluster: ClusterPlay) -> None:
     group = cluster.group_of("S")
     leader = cluster.leader(group)

@@ -204,6 +204,24 @@ def test_what_a_removed_server_led_has_another_leader_soon(leads_meta: bool) -> 
     cluster.wait(lambda: len(voters(cluster, groups[0])) == 3, "and has a third replica")
 
 
+def test_what_a_removed_server_alone_holds_is_offline_although_it_lives() -> None:
+    """It was the last one who told that it leads."""
+    cluster = ClusterPlay(4)
+    cluster["n1"].request_all("$JS.API.STREAM.CREATE.S", 1, **stream(replicas=1))
+    cluster["n1"].request_all("$JS.API.CONSUMER.CREATE.S.C", 1, **consumer())
+    holder = cluster.leader(cluster.group_of("S"))
+    assert ask_system(holder, "$JS.API.SERVER.REMOVE", peer=holder.name)["success"]
+    cluster.run(2)
+    for one in (one for one in cluster if one is not holder):
+        for request in ("STREAM.INFO.S", "STREAM.MSG.GET.S"):
+            (answer,) = one.request_all(f"$JS.API.{request}", 3, seq=1)
+            assert answer["error"]["err_code"] == 10118, (one.name, request)
+        (answer,) = one.request_all("$JS.API.CONSUMER.INFO.S.C", 3)
+        assert answer["error"]["err_code"] == 10119, one.name
+        (answer,) = one.request_all("$JS.API.STREAM.LIST", 0.5)
+        assert answer["missing"] == ["S"], "and nobody waits for it"
+
+
 def test_a_removal_that_leaves_no_majority_is_refused(cluster: ClusterPlay) -> None:
     leader = cluster.leader()
     away, there = (one for one in cluster if one is not leader)

@@ -3,13 +3,15 @@
 import errno
 import os
 import random
+import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from jsctl.broker.errors import DiskError, DiskFull, SyncFailed
+from jsctl.broker.options import MIB
 from jsctl.broker.ports import Disk
 from jsctl.broker.store.disk import HELD_BYTES, HELD_NAME, RealDisk, RealFile
 from tests.support.sim_disk import SECTOR, SimDisk
@@ -141,6 +143,34 @@ def test_room_that_was_set_aside_is_used_before_a_write_fails(
     held_again = RealDisk(tmp_path)
     with pytest.raises(DiskFull):
         held_again.open("file").write(0, [b"x"])
+
+
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """Files may have one MiB."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MIB, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.usefixtures("small_files")
+@pytest.mark.parametrize("how", ["write", "allocate"])
+def test_a_file_that_may_not_be_larger_is_a_full_disk_that_says_why(
+    tmp_path: Path, how: str
+) -> None:
+    disk = RealDisk(tmp_path)
+    file = disk.open("file", create=True)
+    assert disk.take_shortage() == ""
+    with pytest.raises(DiskFull, match=r"File too large.*ulimit -f") as refused:
+        if how == "write":
+            file.write(MIB - 1, [b"one", b"two"])
+        else:
+            file.allocate(MIB + 1)
+    assert disk.take_shortage() == str(refused.value)
+    assert disk.take_shortage() == ""
+    file.write(MIB - 3, [b"one"])
+    assert disk.take_shortage() == ""
 
 
 def test_a_directory_of_a_killed_process_is_made_durable(

@@ -71,7 +71,8 @@ def mend_at_start(context: ReplicaContext) -> None:
     """One copy of what says who this server is may be damaged: the next damage must not meet the
     other one first. Raises Damaged when both are, DiskError."""
     for check in (*identity.resting(), *state_file.resting(group_file.DIRECTORY)):
-        check.step(context.disk, SMALL_BYTES_MAX)
+        while not check.done:
+            check.step(context.disk, SMALL_BYTES_MAX)
         # Without room for it, the next pass finds the same again.
         with suppress(DiskFull):
             if check.damage and (write := sound_copy(context.disk, check.path)) is not None:

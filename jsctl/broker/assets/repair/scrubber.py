@@ -26,6 +26,8 @@ it."""
 FILE_BYTES = 4096
 """What a small file costs, at least."""
 RATE_MIN = 256 * 1024
+AGAIN_NS = 1_000_000_000
+"""When a read that failed is tried again."""
 FIRST_NS = 60_000_000_000
 """How long after the start the first pass begins, at most."""
 FINDINGS_MAX = 100
@@ -211,6 +213,8 @@ class Scrubber:
         if not self._is_urgent:
             self.report.bytes_read += read
         if not check.done:
+            if not read:
+                self._next_ns = now_ns + AGAIN_NS
             return
         self._checks.popleft()
         if check.damage and target.found(check):

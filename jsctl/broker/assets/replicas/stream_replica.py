@@ -205,6 +205,9 @@ class StreamReplica:
         if self._ready:
             ready, self._ready = self._ready, []
             self.context.traffic.deliver(self.key[0], ready)
+        store = self.store
+        if store.erasing and not self.volatile:
+            self.context.groups.checkpoints.later(self.group, store.may_erase)
         leading = self.leading
         if leading is not None:
             leading.admission.applied(self.group.raft.applied)

@@ -7,6 +7,7 @@ import pytest
 from jsctl.broker.assets.assigned_files import DIRECTORY, read_all
 from jsctl.broker.assets.repair.scrub_targets import ServerTarget
 from jsctl.broker.options import SECOND_NS
+from jsctl.broker.store.scrub import READ_TRIES
 from tests.broker.assets.repair.test_repairs import COUNT, contents, follower, segments, whole
 from tests.broker.assets.test_damaged_replica import fill, keep
 from tests.support.cluster_play import ClusterPlay, ServerPlay
@@ -97,6 +98,33 @@ def test_damage_is_found_and_mended(scene: ClusterPlay, what: str, part: float) 
     assert len(findings(victim)) == known, "it is written anew"
     whole(scene)
     assert contents(victim) == before
+
+
+@pytest.mark.parametrize(
+    "what", [".seg", ".cat", ".wal", "/durable", "/state.0", "founding/", "identity.1"]
+)
+@pytest.mark.parametrize("errors", [1, READ_TRIES - 1])
+def test_a_read_that_fails_now_and_then_is_no_damage(
+    scene: ClusterPlay, what: str, errors: int
+) -> None:
+    victim = follower(scene)
+    path = chosen(victim, what)
+    known = len(findings(victim))
+    victim.disk.read_errors[path] = errors
+    passes(scene, 2)
+    assert victim.disk.read_errors.pop(path) == 0
+    assert findings(victim)[known:] == []
+
+
+def test_a_read_that_always_fails_is_damage(scene: ClusterPlay) -> None:
+    victim = follower(scene)
+    path = chosen(victim, ".seg")
+    known = len(findings(victim))
+    victim.disk.read_errors[path] = READ_TRIES
+    passes(scene, 2)
+    assert [path in one for one in findings(victim)[known:]] == [True]
+    scene.run(2)
+    whole(scene)
 
 
 @pytest.mark.parametrize("what", ["founding/", "identity.1"])
