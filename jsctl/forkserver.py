@@ -5,7 +5,8 @@ tests load. The two talk over a pair of sockets, a message a packet: words and t
 output one way, process id and exit status the other. A child that has ended waits as a zombie until
 it is asked for, so its id is nobody else's until then. Who goes without a word was killed: with it
 go the children, and the other programs that it showed by their handles. Children that it does not
-know of, as it was interrupted while it asked for them, go when it says so, or goodbye.
+know of, as it was interrupted while it asked for them, go when it says so, or goodbye. If this one
+is killed the children end, too: each has a pipe whose other end is here.
 """
 
 import gc
@@ -20,6 +21,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NoReturn
 
+from jsctl import OWNER
 from jsctl.broker import lazy
 from jsctl.dataclass import write_ahead
 from jsctl.entry import serve_broker
@@ -50,7 +52,8 @@ def serve(own: socket.socket) -> list[str]:
     # yet a broker waits for it.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, SENT_TO_ALL)
     _load_late()
-    children: set[int] = set()
+    children: dict[int, int] = {}
+    """Each with the end of its pipe that is here."""
     statuses: dict[int, int] = {}
     """Of children that have ended, for who asks once more as he was interrupted."""
     others: list[int] = []
@@ -65,29 +68,44 @@ def serve(own: socket.socket) -> list[str]:
         asked: dict[str, Any] = json.loads(request)
         answer = 0
         if "known" in asked:
-            _kill(children.difference(asked["known"]), [])
+            _kill(children.keys() - asked["known"], [])
         if "goodbye" in asked:
+            _let_go(children.values())
             os._exit(0)
         elif "ended" in asked:
             answer = _status_of(asked["ended"], children, statuses)
         elif "other" in asked:
             others = [*_running(others), files[0]]
         elif "words" in asked:
+            theirs, ours = os.pipe()
             answer = os.fork()
             if not answer:
                 own.close()
-                return _child(asked, files[0], others, mask)
-            children.add(answer)
-            os.close(files[0])
+                _close(ours, *children.values(), *others)
+                return _child(asked, files[0], theirs, mask)
+            children[answer] = ours
+            _close(theirs, files[0])
         with suppress(OSError):  # Who asked is gone: there is no next request.
             own.send(json.dumps([asked["number"], answer]).encode())
 
 
-def _status_of(pid: int, children: set[int], statuses: dict[int, int]) -> int:
+def _status_of(pid: int, children: dict[int, int], statuses: dict[int, int]) -> int:
     if pid in children:
         statuses[pid] = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        children.remove(pid)
+        os.close(children.pop(pid))
     return statuses[pid]
+
+
+def _let_go(pipes: Iterable[int]) -> None:
+    """Children go on without whoever is behind these."""
+    for one in pipes:
+        with suppress(BrokenPipeError):  # That one has ended.
+            os.write(one, b".")
+
+
+def _close(*handles: int) -> None:
+    for one in handles:
+        os.close(one)
 
 
 def _load_late() -> None:
@@ -96,13 +114,9 @@ def _load_late() -> None:
             lazy.load(place)
 
 
-def _child(
-    asked: Mapping[str, Any], log: int, others: Iterable[int], mask: Iterable[int]
-) -> list[str]:
-    for handle in others:
-        os.close(handle)
+def _child(asked: Mapping[str, Any], log: int, owner: int, mask: Iterable[int]) -> list[str]:
     os.chdir(asked["directory"])
-    _become(asked["environment"], log, mask)
+    _become({**asked["environment"], OWNER: str(owner)}, log, mask)
     words: list[str] = asked["words"]
     return words
 

@@ -109,6 +109,20 @@ def test_who_is_gone_is_replaced(server: ForkServer, tmp_path: Path) -> None:
     assert not server.running
 
 
+def test_its_brokers_end_with_it_when_it_is_killed(server: ForkServer, tmp_path: Path) -> None:
+    """One that is still loading, too; the process that asked for them lives on."""
+    words = ["-a", "127.0.0.1", "-p", "-1"]
+    with (tmp_path / "log").open("ab") as log:
+        children = [server.launch(words, os.environ, log.fileno()) for _ in range(3)]
+    handles = [os.pidfd_open(one.pid) for one in children]
+    wait_for(lambda: "Server is ready" in (tmp_path / "log").read_text(), "one is ready")
+    try:
+        server._process.kill()
+        assert all(ended(one, DEADLINE_S) for one in handles)
+    finally:
+        put_an_end_to(handles)
+
+
 def test_an_end_that_several_threads_see_is_asked_for_once(
     server: ForkServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,13 +8,14 @@ import asyncio
 import logging
 import os
 import secrets
+import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jsctl import __version__
+from jsctl import OWNER, __version__
 from jsctl.broker import lazy
 from jsctl.broker.conf.check import check
 from jsctl.broker.conf.flags import TLS_HELP, Parsed, UsageError, help_text, parse_flags
@@ -91,8 +92,26 @@ def _dispatch(parsed: Parsed, make_node: NodeMaker, leave: Leave) -> int:
     raise_limits()
     looks = made_looks()
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(looks)) as runner:
-        server = Server(options, partial(_read_again, parsed), make_node, leave, looks)
+        again = partial(_read_again, parsed)
+        server = Server(options, again, make_node, leave, looks, owner_of(os.environ))
         return runner.run(server.run())
+
+
+def owner_of(environ: MutableMapping[str, str]) -> int | None:
+    """The pipe whose other end whoever started this process has, if it is to end with it.
+
+    Raises ConfigError for what is no pipe.
+    """
+    text = environ.pop(OWNER, "")
+    if not text:
+        return None
+    try:
+        mode = os.fstat(int(text)).st_mode
+    except (ValueError, OverflowError, OSError):
+        mode = 0
+    if not stat.S_ISFIFO(mode):
+        raise ConfigError(f"{text!r} is no open pipe", place=OWNER, remedy="name one by its number")
+    return int(text)
 
 
 def read_options(parsed: Parsed) -> Options:

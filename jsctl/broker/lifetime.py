@@ -39,7 +39,7 @@ from jsctl.broker.server.logfile import LoopMessages, ServerLog
 from jsctl.broker.server.looks import Looks
 from jsctl.broker.server.process import keep_memory
 from jsctl.broker.server.turns import NodeLike
-from jsctl.broker.turn import LogLevel
+from jsctl.broker.turn import Command, LogLevel
 from jsctl.dataclass import write_ahead
 
 LOAD_AFTER_S = 0.1
@@ -80,8 +80,11 @@ class Server:
         make_node: NodeMaker,
         leave: Leave,
         looks: Looks,
+        owner: int | None = None,
     ) -> None:
+        """`owner` is a pipe: the server ends when nobody has its other end."""
         self._looks = looks
+        self._owner = owner
         self._read = read
         self._make_node = make_node
         self._leave = leave
@@ -143,6 +146,8 @@ class Server:
         node = self._make_node(self.options, self._server_id, store)
         self._edge = edge = Edge(node, self.options, self._log, self._reload, self._looks)
         signals.install(self._heard)
+        if self._owner is not None:
+            signals.when_alone(self._owner, self._alone)
         self._files.write_pid()
         edge.bind(self._listeners)
         reason, self._status = await edge.run(self._open)
@@ -281,6 +286,11 @@ class Server:
         else:
             self._info(f'Trapped "{signals.HEARD[number]}" signal')
             action()
+
+    def _alone(self) -> None:
+        assert self._edge is not None
+        self._info("Whoever started this server has ended")
+        self._edge.command(Command.SHUTDOWN)
 
     def _reopen(self) -> None:
         if not self.options.log.file:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 VERSION = b"NATS/1.0"
 STATUS_DIGITS = 3
+_BLANKS = b" \t"
 _ONE_LINE = {ord("\r"): " ", ord("\n"): " "}
 """A value ends where its line ends."""
 
@@ -25,7 +26,19 @@ class Headers(dict[str, str]):
         if not listed:
             return None
         lines = "".join(f"{name}: {value.translate(_ONE_LINE)}\r\n" for name, value in listed)
-        return cls(dict(listed), VERSION + b"\r\n" + lines.encode() + b"\r\n")
+        block = b"%b\r\n%b\r\n" % (VERSION, lines.encode("utf-8", "surrogateescape"))
+        return cls(dict(listed), block)
+
+    @classmethod
+    def read(cls, block: bytes) -> "Headers | None":
+        """Those that came with a message, whatever they are; None where nothing can be read."""
+        values = {readable(name): readable(value) for name, value in pairs_of(block)}
+        line = block.partition(b"\r\n")[0]
+        if said := line.removeprefix(VERSION).strip().decode("utf-8", "replace"):
+            values["Status"] = said[:STATUS_DIGITS]
+            if about := said[STATUS_DIGITS:].strip():
+                values["Description"] = about
+        return cls(values, block) if values and line.startswith(VERSION) else None
 
 
 def status_of(headers: Mapping[str, str] | None) -> str:
@@ -37,11 +50,25 @@ def status_of(headers: Mapping[str, str] | None) -> str:
 
 
 def pairs_of(block: bytes) -> Iterator[tuple[str, str]]:
-    """Names and values of a block, without its first line."""
+    """Names and values of a block, without its first line.
+
+    What is no UTF-8 is in half surrogate pairs, of which `Headers.of` makes the same bytes.
+    """
     for line in block.split(b"\r\n")[1:]:
         name, colon, value = line.partition(b":")
-        if colon:
-            yield name.decode("utf-8", "replace"), value.strip().decode("utf-8", "replace")
+        if colon and name:
+            yield _text(name), _text(value.lstrip(_BLANKS))
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def readable(text: str) -> str:
+    """A name or value for those who read it: what is no UTF-8 is replaced."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def block_of(headers: Mapping[str, str] | None) -> bytes:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 from nats import errors
 from nats.aio.client import Client, Srv
 from nats.aio.transport import TcpTransport
-from nats.protocol.command import hpub_cmd
-from nats.protocol.parser import ERR_RE
 
 from jsctl.client.headers import Headers, block_of, status_of
 from jsctl.client.login import Login
+from jsctl.client.raw import frame_of
 from jsctl.client.refusals import Refusals, is_passing, sentence_of
+from jsctl.client.wire.parser import LineParser
+from jsctl.client.wire.subjects import RawSubject, bytes_of, subject_of
 from jsctl.errors import JsctlError
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ BUFFER_BYTES = 32 * 1024
 _CONNECT = b"CONNECT "
 _SECRETS = ("user", "pass", "auth_token", "jwt", "nkey", "sig")
 _PING = b"PING\r\n"
-_NO_STATUS = b"NATS/1.0\r\n"
-"""How headers begin that have none; one of the library's names for it is no plain text."""
 NO_RESPONDERS = "503"
 
 
@@ -44,6 +43,7 @@ class NatsClient(Client):
         self, login: Login, refusals: Refusals, *, tls_wanted: bool = False, proxy: str = ""
     ) -> None:
         super().__init__()
+        self._ps = LineParser(self)
         self.refusals = refusals
         self._login = login
         self._tls_wanted = tls_wanted
@@ -59,38 +59,28 @@ class NatsClient(Client):
         return bytes(self._resp_sub_prefix).decode() + "*" if self._resp_sub_prefix else ""
 
     async def _process_err(self, err_msg: str) -> None:
-        """A line of the server; the parser hands it over in lower case."""
-        found = ERR_RE.match(self._ps.buf)
-        said = found.group(1).decode("utf-8", "replace") if found and found.group(1) else err_msg
-        if "stale connection" in err_msg:
-            await super()._process_err(err_msg)
+        """What the server complains of, in its own words; the library knows them in lower case."""
+        if "stale connection" in err_msg.lower():
+            await super()._process_err(err_msg.lower())
             return
-        text = sentence_of(said)
+        text = sentence_of(err_msg)
         if not self.refusals.hear(text):
             await self._error_cb(errors.Error(text))
-        if not is_passing(said):
-            await super()._process_err(err_msg)
+        if not is_passing(err_msg):
+            await super()._process_err(err_msg.lower())
         self._err = errors.Error(text)
 
-    async def _process_headers(self, headers: bytes) -> "dict[str, str] | None":
-        """With the bytes that they came as; what cannot be read has none.
-
-        Whoever may publish can send anything, and an error here would be the end of all reading.
-        """
-        try:
-            found = await super()._process_headers(headers)
-        except (IndexError, ValueError):
-            return None
-        if found and not headers.startswith(_NO_STATUS):
-            found = {str.__str__(name): value for name, value in found.items()}
-        return Headers(found, bytes(headers)) if found else found
+    async def _process_headers(self, headers: bytes | None) -> Headers | None:
+        """All of them, with the bytes that they came as; the library leaves some out, and an error
+        here would be the end of all reading."""
+        return Headers.read(headers) if headers else None
 
     def _build_message(
         self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: "dict[str, str] | None"
     ) -> "Msg":
-        """As for headers: what is no UTF-8 in a subject is replaced."""
-        subject, reply = (one.decode("utf-8", "replace").encode() for one in (subject, reply))
-        made: Msg = super()._build_message(sid, subject, reply, data, headers)
+        """Also of subjects that are no UTF-8: whoever may publish chooses them."""
+        made: Msg = super()._build_message(sid, b"", b"", data, headers)
+        made.subject, made.reply = subject_of(subject), subject_of(reply)
         return made
 
     async def request(
@@ -116,14 +106,15 @@ class NatsClient(Client):
         payload_size: int,
         headers: "dict[str, Any] | None",
     ) -> None:
-        """Headers that came with a message leave as they came; with those that are too large the
-        server would close the connection."""
-        if headers and len(block_of(headers)) + payload_size > self.max_payload:
+        """Headers and subjects that came with a message leave as they came; with headers that are
+        too large the server would close the connection."""
+        block = block_of(headers)
+        if headers and len(block) + payload_size > self.max_payload:
             raise errors.MaxPayloadError
-        if not isinstance(headers, Headers):
+        if not isinstance(headers, Headers) and not isinstance(subject, RawSubject):
             await super()._send_publish(subject, reply, payload, payload_size, headers)
             return
-        command = hpub_cmd(subject, reply, bytearray(headers.block), payload)
+        command = frame_of(bytes_of(subject), payload, reply.encode(), block)
         self.stats["out_msgs"] += 1
         self.stats["out_bytes"] += payload_size
         await self._send_command(command)

@@ -33,14 +33,12 @@ def stored_answer(answer: bytes) -> dict[str, object]:
 
 
 def direct_answer(message: "Msg") -> RawStreamMsg:
-    """A message that a direct get brought. Raises ApiError when there was none."""
+    """A message that a direct get brought. Raises ApiError when there was none, JsctlError where
+    the message's own headers are broken: the server puts its own behind them as they are."""
     headers = dict(message.headers or {})
-    status = status_of(message.headers)
-    if status == "404":
-        raise NO_MESSAGE
     seq = headers.get("Nats-Sequence", "")
-    if status or not seq.isdigit():
-        raise ApiError(int(status) if status.isdigit() else 0, 0, headers.get("Description", ""))
+    if not seq.isdecimal() or not seq.isascii():
+        raise _no_message(message)
     kept = Headers.of(_without_envelope(list(pairs_of(block_of(message.headers)))))
     return RawStreamMsg(
         subject=headers.get("Nats-Subject", ""),
@@ -49,6 +47,16 @@ def direct_answer(message: "Msg") -> RawStreamMsg:
         data=bytes(message.data),
         time=headers.get("Nats-Time-Stamp", ""),
     )
+
+
+def _no_message(message: "Msg") -> ApiError | JsctlError:
+    """Why an answer brought none. One that did may begin with a status, whoever published it."""
+    status = status_of(message.headers)
+    if status == "404":
+        return NO_MESSAGE
+    if status:
+        return ApiError(int(status), 0, (message.headers or {}).get("Description", ""))
+    return JsctlError("the message has headers that cannot be read: it cannot be got directly")
 
 
 def _without_envelope(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -76,7 +76,8 @@ class DirectGets:
     engine: Engine
     _dropped: int = 0
     """Rests of batches that nobody gets, and gets, because too many were under way."""
-    _responders: dict[str, DirectGetResponder] = field(default_factory=dict)
+    _responders: dict[tuple[StreamKey, str], DirectGetResponder] = field(default_factory=dict)
+    """By the stream that answers and the one that is asked."""
     batches: deque[OpenBatch] = field(default_factory=deque)
     """What the next turn has to go on with. Only changed here."""
     late: list[LateGet] = field(default_factory=list)
@@ -148,26 +149,32 @@ class DirectGets:
 
     def refresh(self) -> None:
         """Listen for fresh replicas, no longer for others."""
-        wanted: dict[str, tuple[StreamReplica, str]] = {}
-        for replica in self.engine.assets.streams.values():
-            config, name = replica.stream.config, replica.group.name
+        wanted: dict[tuple[StreamKey, str], StreamReplica] = {}
+        for key, replica in self.engine.assets.streams.items():
+            config = replica.stream.config
             if config.allow_direct and self.fresh(replica):
-                wanted[name] = replica, replica.key[1]
+                wanted[key, key[1]] = replica
             if config.mirror_direct and config.mirror is not None and _mirrors_well(replica):
-                wanted[f"{name} {config.mirror.name}"] = replica, config.mirror.name
-        for name in [name for name in self._responders if name not in wanted]:
-            self._close(name)
-        for name, (replica, asked) in wanted.items():
-            if name not in self._responders:
-                self._open(name, replica, asked)
+                wanted[key, config.mirror.name] = replica
+        for at in [at for at, one in self._responders.items() if wanted.get(at) is not one.replica]:
+            self._close(at)
+        for at, replica in wanted.items():
+            if at not in self._responders:
+                self._open(at, replica)
 
     def serves(self, key: StreamKey) -> None:
         """The leader of a stream is about to answer its creation: listen by then."""
         replica = self.engine.assets.streams.get(key)
         if replica is None or not replica.stream.config.allow_direct:
             return
-        if replica.group.name not in self._responders:
-            self._open(replica.group.name, replica, replica.key[1])
+        if (key, key[1]) not in self._responders:
+            self._open((key, key[1]), replica)
+
+    def let_go(self, key: StreamKey) -> None:
+        """A stream may be gone: another one of its name must not share its gets with it."""
+        responder = self._responders.get((key, key[1]))
+        if responder is not None and self.engine.assets.streams.get(key) is not responder.replica:
+            self._close((key, key[1]))
 
     def fresh(self, replica: StreamReplica) -> bool:
         """Whether a replica may answer: whole, hearing its leader, and with all that it said."""
@@ -187,22 +194,23 @@ class DirectGets:
     def listen_anew(self, account: str) -> None:
         """An account has come, or is gone, or its JetStream: the next look opens its responders
         anew."""
-        for name, responder in list(self._responders.items()):
+        for at, responder in list(self._responders.items()):
             if responder.replica.key[0] == account:
-                self._close(name)
+                self._close(at)
 
-    def _open(self, name: str, replica: StreamReplica, asked: str) -> None:
-        listening = Listening(self.engine.context, replica.key[0])
+    def _open(self, at: tuple[StreamKey, str], replica: StreamReplica) -> None:
+        key, asked = at
+        listening = Listening(self.engine.context, key[0])
         responder = DirectGetResponder(replica, listening, asked)
         sink = Sink(responder)
         for prefix in self.engine.context.api_prefixes:
             head = prefix + WORDS + asked.encode()
             for pattern in (head, head + b".>"):
                 listening.to(pattern, sink, DIRECT_QUEUE)
-        self._responders[name] = responder
+        self._responders[at] = responder
 
-    def _close(self, name: str) -> None:
-        self._responders.pop(name).listening.end()
+    def _close(self, at: tuple[StreamKey, str]) -> None:
+        self._responders.pop(at).listening.end()
 
     def take(self, sink: Sink, line: LastLine) -> bool:
         """Answer what a responder captured; False if the sink is not a responder's."""

@@ -15,6 +15,7 @@ from jsctl.broker.assets.replicas.facts import (
     BatchesAbandoned,
     ConsumerAdvisories,
     ConsumerServes,
+    MetaChanged,
     MirrorCaughtUp,
     ReplicaDamageChanged,
     StreamServes,
@@ -227,6 +228,8 @@ class JetStream:
                 case MirrorCaughtUp():
                     self._direct.refresh()
                 case _:
+                    if isinstance(fact, MetaChanged):
+                        self._direct.let_go((fact.change.account, fact.change.stream))
                     changed = changed or not isinstance(fact, _NO_CHANGE)
                     self._advisories.tell(fact)
         return changed

@@ -39,6 +39,20 @@ def install(heard: Callable[[signal.Signals], None]) -> None:
         loop.add_signal_handler(number, heard, number)
 
 
+def when_alone(handle: int, alone: Callable[[], None]) -> None:
+    """Call `alone` in the loop when nobody has the other end of a pipe any more. Whoever writes to
+    it lets go: the pipe is nothing to this process from then on."""
+    loop = asyncio.get_running_loop()
+
+    def heard() -> None:
+        loop.remove_reader(handle)
+        if not os.read(handle, 1):
+            alone()
+        os.close(handle)
+
+    loop.add_reader(handle, heard)
+
+
 def uninstall() -> None:
     """Give the signals their usual meaning back."""
     loop = asyncio.get_running_loop()

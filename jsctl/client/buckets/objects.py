@@ -104,9 +104,9 @@ def _info(data: bytes, modified: str) -> ObjectInfo:
     try:
         found: Mapping[str, Any] = jsontext.parse_object(data)
         return ObjectInfo(
-            name=str(found["name"]),
-            bucket=str(found["bucket"]),
-            nuid=str(found["nuid"]),
+            name=str(found.get("name", "")),
+            bucket=str(found.get("bucket", "")),
+            nuid=str(found.get("nuid", "")),
             description=str(found.get("description", "")),
             headers={
                 key: list(map(str, value)) for key, value in (found.get("headers") or {}).items()
@@ -119,7 +119,7 @@ def _info(data: bytes, modified: str) -> ObjectInfo:
             deleted=found.get("deleted") is True,
             modified=modified,
         )
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError):
         raise refused("object-store meta information invalid") from None
 
 
@@ -268,14 +268,15 @@ class Store:
     async def objects(self) -> list[ObjectInfo]:
         """All objects that are not deleted."""
         async with self._feed(DeliverPolicy.LAST_PER_SUBJECT) as feed:
-            found = [_changed(delivered) async for delivered in feed.present()]
-        return [info for info in found if not info.deleted]
+            found = [_maybe_changed(delivered) async for delivered in feed.present()]
+        return [info for info in found if info is not None and not info.deleted]
 
     async def changes(self) -> AsyncGenerator[ObjectInfo, None]:
         """All that is kept of all objects, then what changes, for ever."""
         async with self._feed(DeliverPolicy.ALL) as feed:
             while True:
-                yield _changed(await feed.next())
+                if (info := _maybe_changed(await feed.next())) is not None:
+                    yield info
 
     @asynccontextmanager
     async def _feed(self, policy: DeliverPolicy) -> AsyncIterator[Feed]:
@@ -285,9 +286,13 @@ class Store:
                 yield feed
 
 
-def _changed(delivered: Delivered) -> ObjectInfo:
+def _maybe_changed(delivered: Delivered) -> ObjectInfo | None:
+    """An object of a list; None for what is none, which hides no other one."""
     message, stored = delivered
-    return _info(message.data, format_time(stored.time_ns))
+    try:
+        return _info(message.data, format_time(stored.time_ns))
+    except JsctlError:
+        return None
 
 
 class _Sender:

@@ -71,10 +71,10 @@ async def inspect(call: Call) -> None:
     call.output.details(screen_of(row))
     if message is None:
         return
-    from jsctl.client.headers import Headers, pairs_of
+    from jsctl.client.headers import Headers
 
     call.output.print()
-    lines = header_lines(Headers(dict(pairs_of(message.hdrs)), message.hdrs))
+    lines = header_lines(Headers.read(message.hdrs))
     for line in [*lines, ""] if lines else []:
         call.output.print(safe(line))
     print_body(call, message.data, raw=False)

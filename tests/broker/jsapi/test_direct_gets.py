@@ -1,5 +1,7 @@
 """Direct gets: answered by every replica that is fresh, by no other one."""
 
+import json
+
 import pytest
 
 from jsctl.broker.jsapi.direct_gets import FRESH_NS, LEADERLESS_NS
@@ -51,6 +53,27 @@ def test_a_get_that_comes_with_news_waits_until_they_are_applied(cluster: Cluste
     other.release_disk()
     cluster.run(0.3)
     assert [payload for _, _, payload in asking.messages] == [b"newer"] * 20
+
+
+def test_a_stream_made_again_answers_by_itself(cluster: ClusterPlay) -> None:
+    """Gets are shared by who listens for them: one that is gone would say that nobody does."""
+    server = cluster["n1"]
+    client = server.connect("a")
+    client.subscribe("done")
+    for number in range(5):
+        client.publish("$JS.API.STREAM.DELETE.S", b"", "done")
+        cluster.wait(lambda: len(client.heard("done")) == 1, "it is deleted")
+        client.messages.clear()
+        fields = stream(allow_direct=True)
+        client.publish("$JS.API.STREAM.CREATE.S", json.dumps(fields).encode(), "done")
+        cluster.wait(lambda: len(client.heard("done")) == 1, "it is made")
+        client.messages.clear()
+        client.heads.clear()
+        for _ in range(20):
+            client.publish("$JS.API.DIRECT.GET.S", b'{"seq": 1}', "done")
+        cluster.wait(lambda: len(client.messages) == 20, "all are answered")
+        assert all(b" 404" in head for head in client.heads), number
+        client.messages.clear()
 
 
 @pytest.mark.parametrize("votes_s", [0.2, 1.0, 3.0])

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from jsctl import OWNER
 from jsctl.broker.app import main
 from jsctl.broker.conf.units import size_text
 from jsctl.broker.errors import ConfigError
@@ -316,3 +317,40 @@ def test_clients_get_all_that_was_written_before_the_process_goes(broker: EchoBr
             received += chunk.count(b"x")
     assert received == size
     assert broker.stop() == 0
+
+
+@pytest.mark.parametrize("let_go", [False, True])
+def test_a_server_ends_with_who_has_the_other_end_of_its_pipe(let_go: bool) -> None:
+    theirs, ours = os.pipe()
+    command = [*ECHO, "-a", "127.0.0.1", "-p", "-1"]
+    with subprocess.Popen(
+        command,
+        stdin=theirs,
+        stderr=subprocess.PIPE,
+        env={**os.environ, OWNER: "0"},
+        text=True,
+    ) as process:
+        os.close(theirs)
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "Server is ready" in line:
+                break
+        if let_go:
+            os.write(ours, b".")
+        os.close(ours)
+        if let_go:
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(0.5)
+            process.send_signal(signal.SIGTERM)
+        assert "Server Exiting" in process.stderr.read()
+    assert process.returncode in (0, -signal.SIGTERM)
+
+
+@pytest.mark.parametrize("text", ["x", "-1", "99999", "9" * 30, "1.5"])
+def test_an_owner_is_a_pipe(
+    text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(OWNER, text)
+    assert main(["-a", "127.0.0.1", "-p", "-1"]) == 1
+    assert f"{OWNER}: {text!r} is no open pipe" in capsys.readouterr().err
+    assert OWNER not in os.environ

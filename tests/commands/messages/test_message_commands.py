@@ -46,6 +46,11 @@ class Background:
         out, err = self._process.communicate(timeout=DEADLINE_S)
         return Result(self._process.returncode, out, self.head + err)
 
+    @property
+    def ended(self) -> bool:
+        """Whether it has."""
+        return self._process.poll() is not None
+
     def signal(self, which: signal.Signals) -> None:
         """Sends it one."""
         self._process.send_signal(which)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from jsctl.api.strict import quoted
 from jsctl.api.times import SECOND_NS
+from jsctl.client.wire.subjects import exact
 from jsctl.commands.toolkit.content.bodies import (
     HeaderPairs,
     check_queue,
@@ -65,7 +66,7 @@ async def _answer(
     *,
     echo: bool,
 ) -> None:
-    call.output.log(f'[#{number}] Received on subject "{message.subject}":')
+    call.output.log(f"[#{number}] Received on subject {quoted(exact(message.subject))}:")
     for line in header_lines(message.headers):
         call.output.log(safe(line))
     write_bytes(call, b"\n" + message.data + b"\n")

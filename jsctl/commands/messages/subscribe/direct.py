@@ -119,8 +119,6 @@ async def _show_all(
 
 
 def _show(shown: Shown, stream: str, message: RawStreamMsg) -> None:
-    lines = message.hdrs.decode("utf-8", "replace").split("\r\n")[1:]
-    values = dict(line.split(": ", 1) for line in lines if ": " in line)
-    headers = Headers(values, message.hdrs) if values else None
+    headers = Headers.read(message.hdrs)
     stored = AckSubject(stream, "", 0, message.seq, 0, parse_time(message.time), 0)
     shown.show(message.subject, "", headers, message.data, stored=stored, direct=True)

@@ -9,8 +9,10 @@ from pathlib import Path
 from time import monotonic_ns
 from typing import TYPE_CHECKING
 
+from jsctl.api.strict import quoted
 from jsctl.api.subjects import AckSubject, parse_ack
 from jsctl.api.times import SECOND_NS, format_duration
+from jsctl.client.wire.subjects import exact
 from jsctl.commands.toolkit.content.bodies import (
     header_lines,
     header_values,
@@ -130,7 +132,7 @@ class Shown:
         elif self.call.output.asked:
             self._row(subject, headers, data)
         else:
-            self._print(f'Matched reply on "{subject}"', headers, data, subject)
+            self._print(f"Matched reply on {quoted(exact(subject))}", headers, data, subject)
 
     def _row(self, subject: str, headers: Mapping[str, str] | None, data: bytes) -> None:
         text = translated(self.call, data, subject).decode("utf-8", "backslashreplace")
@@ -212,8 +214,8 @@ class Shown:
 def _received(subject: str, reply: str, stored: AckSubject | None, *, direct: bool) -> str:
     """Where a message came from."""
     if stored is None:
-        answer = f' with reply "{reply}"' if reply else ""
-        return f'on "{subject}"{answer}'
+        answer = f" with reply {quoted(exact(reply))}" if reply else ""
+        return f"on {quoted(exact(subject))}{answer}"
     end = f"subject: {subject} / time: {moment_ns(stored.time_ns)}"
     if direct:
         return (

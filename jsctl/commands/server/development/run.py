@@ -1,7 +1,8 @@
 """`server run`: a local server or cluster in the foreground, with accounts and contexts.
 
-The servers are processes of their own. They end with this one, whichever way it ends by itself;
-what they stored stays for the next run unless `--clean` is given.
+The servers are processes of their own. They end with this one, whichever way it ends: each has a
+pipe for its input whose other end nobody else has. What they stored stays for the next run unless
+`--clean` is given.
 """
 
 import asyncio
@@ -11,9 +12,11 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import Process
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from jsctl import OWNER
 from jsctl.api.errors import ApiError
 from jsctl.client.connection import connect
 from jsctl.commands.server.development.layout import HOST, USERS, Layout, home_of, passwords_of
@@ -37,10 +40,13 @@ async def run(call: Call) -> int:
     store = ContextStore.default(call.environ)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in _asked_by():
         loop.add_signal_handler(number, stop.set)
-    processes = {node: await _start(layout, node, call) for node in layout.nodes}
+    theirs, ours = os.pipe()
+    processes: dict[str, Process] = {}
     try:
+        for node in layout.nodes:
+            processes[node] = await _start(layout, node, call, theirs)
         await _ready(layout, processes, stop)
         if not stop.is_set():
             layout.store_contexts(store)
@@ -50,12 +56,21 @@ async def run(call: Call) -> int:
         ended = await _wait(processes, stop)
     finally:
         await _end(processes)
+        os.close(theirs)
+        os.close(ours)
         if call.flag("clean"):
             layout.remove_contexts(store)
             shutil.rmtree(layout.directory, ignore_errors=True)
     if ended:
         raise JsctlError(f"server {ended} ended by itself: {_last_words(layout.log_path(ended))}")
     return 0
+
+
+def _asked_by() -> Iterator[signal.Signals]:
+    """Signals that ask for an end. A terminal that closes does, unless `nohup` was in front."""
+    yield from (signal.SIGINT, signal.SIGTERM)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        yield signal.SIGHUP
 
 
 def _layout(call: Call) -> Layout:
@@ -93,18 +108,15 @@ def _check_ports(layout: Layout) -> None:
                 ) from None
 
 
-async def _start(layout: Layout, node: str, call: Call) -> Process:
+async def _start(layout: Layout, node: str, call: Call, pipe: int) -> Process:
     command = (sys.executable, "-m", "jsctl", "broker", "-c", str(layout.config_path(node)))
+    environ = {**os.environ, OWNER: "0"}
     if call.flag("verbose"):
-        return await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL)
+        return await asyncio.create_subprocess_exec(*command, stdin=pipe, env=environ)
     handle = os.open(layout.log_path(node), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "wb") as log:
         return await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
+            *command, stdin=pipe, stdout=log, stderr=log, env=environ, start_new_session=True
         )
 
 

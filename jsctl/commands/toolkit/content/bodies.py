@@ -132,19 +132,23 @@ def _has_input(*, typed: bool) -> bool:
 
 
 def header_values(headers: Mapping[str, str] | None) -> dict[str, list[str]]:
-    """All values of each name."""
-    from jsctl.client.headers import Headers, pairs_of
+    """All values of each name, to be read."""
+    from jsctl.client.headers import Headers, pairs_of, readable
 
     every = pairs_of(headers.block) if isinstance(headers, Headers) else ()
     several: dict[str, list[str]] = {}
     for key, value in every:
-        several.setdefault(key, []).append(value)
+        several.setdefault(readable(key), []).append(readable(value))
     return {key: several.get(key, [last]) for key, last in (headers or {}).items()}
 
 
 def every_header(headers: Mapping[str, str] | None) -> HeaderPairs:
-    """All values of all names, to be passed on."""
-    return [(key, one) for key, values in header_values(headers).items() for one in values]
+    """All values of all names, to be passed on: byte by byte, but for their ends of lines."""
+    from jsctl.client.headers import Headers, pairs_of
+
+    if isinstance(headers, Headers):
+        return list(pairs_of(headers.block))
+    return list((headers or {}).items())
 
 
 def header_lines(headers: Mapping[str, str] | None) -> list[str]:

@@ -1,0 +1,1 @@
+"""What a server sends and is sent, bytes as they are: for the client library."""
