@@ -31,7 +31,6 @@ RECORDS = {
     "TurnInputs": OF_A_TURN,
     "TurnOutputs": OF_A_TURN,
     "ConsumerTurn": OF_A_TURN,
-    "PeerFrame": OF_A_TURN,
     "Ready": OF_A_TURN,
     "Building": "an entry that is being filled, by whoever has something for it",
     "Gate": OF_A_CONNECTION,

@@ -135,14 +135,14 @@ class Getter:
         stored = question.stored
         if process not in question.holders or stored.seq not in books.model.rows:
             return
-        if unit.group.raft.commit < stored.index and _has_given_up(process, unit.group.name):
+        if unit.group.raft.commit < stored.index and _has_given_up(process, unit.key[1]):
             return
         self._broken = f"{process.machine.name} does not find {stored.seq}, which it has"
 
 
-def _has_given_up(process: Process, group: str) -> bool:
+def _has_given_up(process: Process, stream: str) -> bool:
     """Whether a server does not wait any more to hear what is committed."""
     running = process.node._running
     assert running is not None and running.jetstream is not None
-    responder = running.jetstream._direct._responders[group]
+    responder = running.jetstream._direct._responders[(ACCOUNT, stream), stream]
     return responder.doubted_until_ns <= process.engine.context.now_ns
