@@ -4,6 +4,7 @@ As at the edge inputs collect, a turn takes them all, bytes leave on sockets, ba
 """
 
 import random
+from functools import cached_property
 from typing import Protocol
 
 from jsctl.broker.assets.engine import Engine
@@ -203,9 +204,9 @@ class Process:
         self.port = Port(machine.hub, machine.number, self._from_client)
         self._client = self.new_conn()
 
-    @property
+    @cached_property
     def engine(self) -> Engine:
-        """JetStream, once it is started."""
+        """JetStream, once it is started. Asked for at each turn, again and again."""
         assert self.node.engine is not None
         return self.node.engine
 

@@ -38,17 +38,19 @@ class Mark(NamedTuple):
     def of(cls, raft: Raft) -> Mark:
         """Where it stands now."""
         log = raft.log
-        return cls(
-            raft,
-            raft.role,
-            raft.term,
-            raft.vote,
-            raft.membership.active_index,
-            log.base_index,
-            raft.applied,
-            log.commit,
-            log.last_index,
-            log.last_term,
+        return cls._make(
+            (
+                raft,
+                raft.role,
+                raft.term,
+                raft.vote,
+                raft.membership.active_index,
+                log.base_index,
+                raft.applied,
+                log.commit,
+                log.last_index,
+                log.last_term,
+            )
         )
 
 

@@ -23,6 +23,8 @@ from tests.support.node_play import (
 from tests.support.sim_disk import SimDisk
 
 PORT = 6222
+NOTHING = TurnInputs()
+"""What waits where nothing does; not to be changed."""
 
 
 class ServerPlay(NodePlay):
@@ -120,7 +122,7 @@ class ServerPlay(NodePlay):
     @property
     def busy(self) -> bool:
         """Whether something waits for a turn."""
-        return self.running and self.inbox != TurnInputs()
+        return self.running and self.inbox != NOTHING
 
     @property
     def due(self) -> bool:

@@ -29,18 +29,20 @@ class PeerFrames:
     api: ApiService
     usage: Usage
     account: Account = field(init=False)
+    _answers: Sink | None = field(init=False)
+    """Of other servers, to requests that came in here."""
     _uses_due_ns: int = 0
 
     def __post_init__(self) -> None:
         system = self.router.accounts.system
         assert system is not None, "JetStream has one"
-        self.account = system
+        self.account, self._answers = system, self.router.routes.answers
         mine = frame_subject(self.engine.options.me)
         self.router.subscribe(self.account, mine, Sink(self, self.account))
 
     def owns(self, sink: Sink) -> bool:
         """Whether it captures what brokers say to each other."""
-        return sink.owner is self or sink is self.router.routes.answers
+        return sink.owner is self or sink is self._answers
 
     def peer_changed(self, name: str, change: PeerChange) -> None:
         """A broker was linked, or a link to one is gone."""
