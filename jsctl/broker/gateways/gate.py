@@ -41,6 +41,8 @@ class Gate:
     """The other side is a broker without JetStream."""
     link: GatewayLink | None = None
     last_in_ns: int = 0
+    measured: int = 0
+    """Messages that had gone out when its round trip was asked for out of turn."""
     closing: bool = False
 
     @property

@@ -43,6 +43,8 @@ from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.turn import Accepted, ConnKind, Dial, Jitter, LogLevel, LogLine, TurnOutputs
 from jsctl.dataclass import dataclass, replace
 
+MEASURE_NS = 1_000_000_000
+"""How often the round trips to other clusters are looked at, where there are several."""
 NO_PAYLOAD = -1
 """Before its handshake the other side is a stranger, and has no messages to give."""
 
@@ -57,6 +59,8 @@ class Gates(LinkDoor[Gate]):
     connections: GateConnections
     _lane: GatewayLane
     _rests: Rests = field(default_factory=Rests)
+    _measure_ns: int = 0
+    """When round trips are looked at again."""
     _stirred: bool = False
     """Something was said after which another time may be due."""
 
@@ -247,6 +251,7 @@ class Gates(LinkDoor[Gate]):
                     gate.link.rtt_ns = gate.alive.rtt_ns
             case Info():
                 connections.info(gate, op.body, now_ns)
+                self._measure_ns = now_ns  # It may be linked now.
             case Connect():
                 if gate.stage is GateStage.CONNECT:
                     connections.connect(gate, op.body)
@@ -270,6 +275,26 @@ class Gates(LinkDoor[Gate]):
         for gate in list(self.connections.by_conn.values()):
             if now_ns >= gate.alive.deadline_ns:
                 self._due(gate, now_ns)
+        if now_ns >= self._measure_ns:
+            self._measure(now_ns)
+
+    def _measure(self, now_ns: int) -> None:
+        """Queue groups are served in the nearest cluster: where there are several, whoever was sent
+        something is asked how far it is, and one that has not answered is at least as far."""
+        found = [gate for gate in self.connections.linked() if gate.outbound]
+        if len(found) < 2:
+            self._measure_ns = now_ns + PING_INTERVAL_MAX_NS
+            return
+        self._measure_ns = now_ns + MEASURE_NS
+        for gate in found:
+            link, alive = gate.link, gate.alive
+            assert link is not None, "linked ones have one"
+            if alive.asked_ns:
+                link.rtt_ns = max(link.rtt_ns, now_ns - alive.asked_ns)
+            elif link.out_messages != gate.measured or link.rtt_ns >= MEASURE_NS:
+                gate.measured = link.out_messages
+                alive.pinged(now_ns)
+                self.connections.send(gate, fields.PING)
 
     def _due(self, gate: Gate, now_ns: int) -> None:
         connections = self.connections
@@ -287,7 +312,8 @@ class Gates(LinkDoor[Gate]):
         """When `tick` has something to do."""
         if self._rests.left:
             return self.router.now_ns
-        due = [gate.alive.deadline_ns for gate in self.connections.by_conn.values()]
+        due = [self._measure_ns]
+        due += [gate.alive.deadline_ns for gate in self.connections.by_conn.values()]
         more = (self.connections.remotes.deadline_ns(), self.routing.replies.deadline_ns())
         return min([*due, *(at for at in more if at is not None)], default=None)
 

@@ -20,14 +20,23 @@ class Probe(Enum):
 class KeepAlive:
     """One connection's pings. `deadline_ns` is when something is due; `rtt_ns` the round trip.
 
+    `asked_ns` is when it was pinged and has not answered since; 0: it has.
     `noted_ns` is for whoever waits for many of them: the deadline that he knows of.
     """
 
-    __slots__ = ("_limits", "_pinged_ns", "_unanswered", "deadline_ns", "noted_ns", "rtt_ns")
+    __slots__ = (
+        "_limits",
+        "_pinged_ns",
+        "_unanswered",
+        "asked_ns",
+        "deadline_ns",
+        "noted_ns",
+        "rtt_ns",
+    )
 
     def __init__(self, limits: RoutingLimits) -> None:
         self._limits = limits
-        self._pinged_ns = self._unanswered = 0
+        self._pinged_ns = self._unanswered = self.asked_ns = 0
         self.deadline_ns = self.noted_ns = self.rtt_ns = 0
 
     def change_limits(self, limits: RoutingLimits, now_ns: int) -> None:
@@ -61,9 +70,13 @@ class KeepAlive:
 
     def pong(self, now_ns: int) -> None:
         """The other side is alive."""
-        self._unanswered = 0
+        self._unanswered = self.asked_ns = 0
         if self._pinged_ns:
             self.rtt_ns = max(now_ns - self._pinged_ns, 1)
+
+    def pinged(self, now_ns: int) -> None:
+        """It was pinged out of turn, to know its round trip; nobody is given up for that."""
+        self._pinged_ns = self.asked_ns = now_ns
 
     def due(self, now_ns: int, last_in_ns: int) -> Probe:
         """The deadline of one that was let in has come; moves it on unless all is over."""
@@ -75,6 +88,7 @@ class KeepAlive:
                 return Probe.GIVE_UP
             self._unanswered += 1
             self._pinged_ns = now_ns
+            self.asked_ns = self.asked_ns or now_ns
             probe = Probe.PING
         self.deadline_ns = now_ns + interval_ns
         return probe
