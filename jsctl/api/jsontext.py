@@ -95,6 +95,18 @@ def parse_exactly(text: bytes | str) -> object:
     return _parsed(decoded, broken, _EXACT)
 
 
+def of_people(text: bytes | str) -> object:
+    """What people have written, or others for them, as Python reads it and tells what is wrong.
+
+    Raises ValueError, also for nesting without end.
+    """
+    try:
+        found: object = json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    return found
+
+
 def only(document: dict[str, object], names: Container[str]) -> dict[str, object]:
     """What a document says of these names."""
     if isinstance(document, Repeated):

@@ -16,8 +16,8 @@ from nats.aio.transport import TcpTransport
 
 from jsctl.client.headers import Headers, block_of, status_of
 from jsctl.client.login import Login
-from jsctl.client.raw import frame_of
 from jsctl.client.refusals import Refusals, is_passing, sentence_of
+from jsctl.client.wire.frames import frame_of
 from jsctl.client.wire.parser import LineParser
 from jsctl.client.wire.subjects import RawSubject, bytes_of, subject_of
 from jsctl.errors import JsctlError

@@ -8,11 +8,11 @@ The file is `dashboard.json` beside the contexts:
 The keymap's words are the ids of bindings, which the help page shows.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import field, replace
 from pathlib import Path
 
+from jsctl.api.jsontext import of_people
 from jsctl.api.times import SECOND_NS, parse_duration
 from jsctl.dashboard.look.glyphs import UNICODE, Glyphs
 from jsctl.dashboard.look.palette import DARK
@@ -56,7 +56,7 @@ def load_file(path: Path, options: DashboardOptions) -> DashboardOptions:
     Raises UsageError that names the file and the key.
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = of_people(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return options
     except (OSError, ValueError) as error:

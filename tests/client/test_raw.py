@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from jsctl.client.raw import Counted, Frame, RawConnection, frame_of, header_block
+from jsctl.client.raw import Counted, Frame, RawConnection, header_block
+from jsctl.client.wire.frames import frame_of
 from jsctl.errors import JsctlError, NotAllowed
 
 MESSAGES = (

@@ -104,6 +104,15 @@ class IpqueueszOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProfilezOptions:
+    """What a `PROFILEZ` request asks for."""
+
+    name: str = ""
+    debug: int = 0
+    duration: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IpqueueszStatusIPQ:
     """One internal queue."""
 

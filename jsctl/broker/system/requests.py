@@ -16,9 +16,10 @@ from jsctl.api.events import AccountNumConns, TypedEvent
 from jsctl.api.jsontext import parse
 from jsctl.api.monitoring.accountz import AccountStatzOptions, Permissions, UserInfo
 from jsctl.api.monitoring.connz import LeafzOptions
+from jsctl.api.monitoring.health import ProfilezOptions
 from jsctl.api.monitoring.jsz import JSzOptions
 from jsctl.api.server import EventFilterOptions, KickClientReq, ServerInfo
-from jsctl.api.strict import kind_of
+from jsctl.api.strict import kind_of, quoted
 from jsctl.api.times import format_time
 from jsctl.broker.protocol import headers as header_block
 from jsctl.broker.system.encodings import compressed
@@ -159,6 +160,8 @@ class SysServices:
             return SysReply(dumps(idz(view)))
         if kind in _ACTIONS and target != "PING":
             return self._action(view, _ACTIONS[kind], request)
+        if kind in _NOT_HERE:
+            return self._report(view, request, *_NOT_HERE[kind])
         endpoint = SYS_ROUTES.get(kind)
         if endpoint is None or kind == "ACCSTATZ":
             return None
@@ -284,6 +287,25 @@ class SysServices:
 
     def _head(self, view: ServerView) -> dict[str, object]:
         return encode(self.server(view))
+
+
+def _no_profile(_view: ServerView, options: ProfilezOptions) -> object:
+    """As nats-server answers for a name that it does not know."""
+    error = f"Profile {quoted(options.name)} not found" if options.name else _NAMELESS
+    return {"profile": None, "error": error}
+
+
+def _no_variables(_view: ServerView, _options: NoOptions) -> object:
+    raise Refused("this server has no variables of Go's runtime")
+
+
+_NAMELESS = "Profile name not specified"
+_NOT_HERE: Mapping[str, tuple[type, Callable[..., object]]] = {
+    "PROFILEZ": (ProfilezOptions, _no_profile),
+    "EXPVARZ": (NoOptions, _no_variables),
+}
+"""What tells of Go's runtime. Who asks hears at once that there is none: those who gather all that
+a server knows would wait for each of it."""
 
 
 def _account_reports(account: str) -> dict[str, tuple[type, Callable[..., object]]]:

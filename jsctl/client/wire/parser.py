@@ -5,12 +5,13 @@ Servers do not: subjects may have them, and whoever published to one ended the c
 who listened. It also knows no line that is not UTF-8.
 """
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 
 from nats.errors import ProtocolError
 from nats.protocol.parser import Parser
+
+from jsctl.api.jsontext import parse_object
+from jsctl.api.strict import DecodeError
 
 END = b"\r\n"
 LINE_MAX = 1 << 20
@@ -74,11 +75,8 @@ class LineParser(Parser):
             raise ProtocolError("nats: unknown protocol")
 
 
-def _document(text: bytes) -> dict[str, Any]:
+def _document(text: bytes) -> dict[str, object]:
     try:
-        found = json.loads(text)
-    except ValueError:
+        return parse_object(text)
+    except DecodeError:
         raise ProtocolError("nats: malformed INFO") from None
-    if not isinstance(found, dict):
-        raise ProtocolError("nats: malformed INFO")
-    return found

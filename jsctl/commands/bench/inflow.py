@@ -1,6 +1,7 @@
 """What a connection brings to a client that acknowledges."""
 
-from jsctl.client.raw import Frame, RawConnection, frame_of
+from jsctl.client.raw import Frame, RawConnection
+from jsctl.client.wire.frames import frame_of
 
 ACK = b"+ACK"
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from time import perf_counter_ns
 
-from jsctl.client.raw import frame_of, header_block
+from jsctl.client.raw import header_block
+from jsctl.client.wire.frames import frame_of
 from jsctl.dataclass import dataclass
 
 FLOW_MAX = 65_535

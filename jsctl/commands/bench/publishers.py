@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter_ns
 
 from jsctl.api import jsontext
-from jsctl.client.raw import Frame, RawConnection, frame_of
+from jsctl.client.raw import Frame, RawConnection
+from jsctl.client.wire.frames import frame_of
 from jsctl.commands.bench.job import FLOW_MAX, TRY_AGAIN_S, Job
 from jsctl.errors import JsctlError, Unreachable
 from jsctl.render.reports.bench import Sample

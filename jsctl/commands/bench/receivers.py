@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator
 from time import perf_counter_ns, strftime
 
 from jsctl.api.errors import ApiError
-from jsctl.client.raw import Frame, RawConnection, frame_of
+from jsctl.client.raw import Frame, RawConnection
 from jsctl.client.stored import stored_answer
+from jsctl.client.wire.frames import frame_of
 from jsctl.client.worded import worded
 from jsctl.commands.bench.inflow import Inflow
 from jsctl.commands.bench.job import Job

@@ -1,11 +1,11 @@
 """Descriptions of errors: the built-in ones, or those of a file that servers are made from."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from jsctl.api.error_table import ROWS
+from jsctl.api.jsontext import of_people
 from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError
 
@@ -79,7 +79,7 @@ def load(path: str) -> list[ErrorDescription]:
     if not path:
         return built_in()
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        found = of_people(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise JsctlError(f"open {path}: {(error.strerror or '').lower()}") from None
     except ValueError as error:

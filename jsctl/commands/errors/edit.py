@@ -7,6 +7,7 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
+from jsctl.api.jsontext import of_people
 from jsctl.commands.errors.documents import ErrorDescription, described, faults, load
 from jsctl.commands.toolkit.grammar.values import is_count
 from jsctl.commands.toolkit.invocation.call import Call
@@ -61,7 +62,7 @@ def _edited(call: Call, old: ErrorDescription) -> ErrorDescription:
             if subprocess.run([*shlex.split(editor), str(file)], check=False).returncode:
                 raise JsctlError(f"{editor} failed")
             try:
-                new = described(json.loads(file.read_text(encoding="utf-8")), "the error")
+                new = described(of_people(file.read_text(encoding="utf-8")), "the error")
             except ValueError as error:
                 raise JsctlError(f"the error is not JSON: {error}") from None
             sentences = faults(new)

@@ -1,12 +1,12 @@
 """`stream add` and `edit`: from flags, a file and answers to a configuration."""
 
-import json
 from dataclasses import Field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jsctl.api.cluster import ClusterInfo, Placement
 from jsctl.api.codec import decode, wire_of
+from jsctl.api.jsontext import of_people
 from jsctl.api.stream import (
     ConsumerLimits,
     Republish,
@@ -270,7 +270,7 @@ def _source(text: str) -> StreamSource:
     if not text.lstrip().startswith("{"):
         return StreamSource(name=check_name(text, "stream"))
     try:
-        return decode(StreamSource, json.loads(text), strict=True)
+        return decode(StreamSource, of_people(text), strict=True)
     except ValueError as error:
         raise UsageError(f"invalid mirror or source {text!r}: {error}") from None
 

@@ -3,12 +3,12 @@
 Either may be missing or lack rights; what can be asked is found out when it is dialled.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jsctl.api.errors import ApiError
+from jsctl.api.jsontext import of_people, parse_object
 from jsctl.api.subjects import USER_INFO
 from jsctl.api.times import SECOND_NS
 from jsctl.client.connection import open_client
@@ -137,7 +137,7 @@ class Dialer:
 async def _account_of(manager: Manager) -> str:
     """The name of our account, empty if nobody says it."""
     try:
-        answer = json.loads(await manager.requests.exchange(USER_INFO.decode(), b""))
+        answer = parse_object(await manager.requests.exchange(USER_INFO.decode(), b""))
     except (JsctlError, ValueError):
         return ""
     return text(section(answer, "data"), "account")
@@ -161,7 +161,7 @@ def _quick(manager: Manager) -> Manager:
 async def _listen(client: "NatsClient", subjects: tuple[str, ...], hear: Hear) -> None:
     async def heard(message: "Msg") -> None:
         try:
-            document = json.loads(message.data)
+            document = of_people(message.data)
         except ValueError:
             return
         if isinstance(document, dict):

@@ -13,6 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static, TextArea
 
 from jsctl.api.codec import DecodeError, decode, encode
+from jsctl.api.jsontext import of_people
 from jsctl.dashboard.actions.edits import Config, edit_command
 from jsctl.dashboard.actions.plans import Target, name_of, words
 from jsctl.dashboard.look.ink import Ink
@@ -78,7 +79,7 @@ class EditScreen(ModalScreen[Config | None]):
         text = self.query_one(TextArea).text
         self.after, shown = None, Text()
         try:
-            found = decode(type(self.before), json.loads(text), strict=True)
+            found = decode(type(self.before), of_people(text), strict=True)
         except (DecodeError, ValueError) as error:
             shown = Text(clean(str(error)), self.ink.palette.bad)
         else:

@@ -11,6 +11,7 @@ from nats.aio.msg import Msg
 from jsctl.auth.claims import Account, Head
 from jsctl.auth.keys import KeyKind, generate
 from jsctl.auth.token import Claims, sign
+from jsctl.client.system import NO_RIGHTS
 from jsctl.testing import BrokerFactory
 
 pytestmark = pytest.mark.processes
@@ -49,3 +50,12 @@ async def test_only_the_accounts_own_token_is_saved(
     await client.close()
     assert (process.returncode, err.decode()) == (1, f"jsctl: error: {told}\n")
     assert not place.exists()
+
+
+async def test_an_account_without_system_rights_is_told_so(jsctl_broker: BrokerFactory) -> None:
+    words = ("-s", jsctl_broker().url, "auth", "account", "query", ASKED.public)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "jsctl", *words, stderr=asyncio.subprocess.PIPE
+    )
+    _, err = await process.communicate()
+    assert (process.returncode, err.decode()) == (1, f"jsctl: error: {NO_RIGHTS}\n")

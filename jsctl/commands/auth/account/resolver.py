@@ -6,8 +6,9 @@ from jsctl.auth.claims import Account
 from jsctl.auth.entities import AccountEntity
 from jsctl.auth.keys import KeyKind, from_public, kind_of
 from jsctl.auth.token import read_as
+from jsctl.client.failures import nobody_there
 from jsctl.client.requests import Requester
-from jsctl.client.system import NatsSystem, NoSystemRights, SystemReply
+from jsctl.client.system import NO_RIGHTS, NatsSystem, NoSystemRights, SystemReply
 from jsctl.commands.auth.account.show import show_account
 from jsctl.commands.auth.selecting import Auth, account_of
 from jsctl.commands.toolkit.invocation.call import Call
@@ -71,7 +72,12 @@ async def query(call: Call) -> None:
             operator = Auth(call).operator(call.text("operator"))
             subject = account_of(operator, wanted).subject
         requests = Requester(client, call.settings)
-        reply = await requests.exchange(LOOKUP.format(subject=subject), b"")
+        try:
+            reply = await requests.exchange(LOOKUP.format(subject=subject), b"")
+        except Unreachable as error:
+            if isinstance(error.__cause__, Exception) and nobody_there(error.__cause__):
+                raise NoSystemRights(NO_RIGHTS) from None
+            raise
         token = reply.decode("utf-8", "replace")
     if not token:
         raise JsctlError("did not receive a valid token from the server")

@@ -3,7 +3,8 @@
 import asyncio
 from time import perf_counter_ns
 
-from jsctl.client.raw import Frame, RawConnection, frame_of
+from jsctl.client.raw import Frame, RawConnection
+from jsctl.client.wire.frames import frame_of
 from jsctl.commands.bench.inflow import Inflow
 from jsctl.commands.bench.job import Job
 from jsctl.commands.bench.publishers import inbox

@@ -79,7 +79,7 @@ def plans_of(call: Call, path: Path) -> list[Plan]:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"could not read {path}: {error.strerror}") from None
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UsageError(f"{path}: {yaml_problem(error)}") from None
     if not isinstance(document, dict) or not isinstance(document.get("checks", []), list):
         raise UsageError(f"{path}: expected a document with a list of checks")

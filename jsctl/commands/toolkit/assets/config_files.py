@@ -1,10 +1,10 @@
 """Configurations in files: read from one, or changed in the user's editor."""
 
-import json
 from pathlib import Path
 from typing import TypeVar
 
 from jsctl.api.codec import DecodeError, decode, keys_of
+from jsctl.api.jsontext import of_people
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import UsageError
 
@@ -17,7 +17,7 @@ def load_config(path: str, cls: type[T]) -> T:
     Raises UsageError.
     """
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        document = of_people(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UsageError(f"path '{path}' does not exist") from None
     except OSError as error:
