@@ -18,7 +18,7 @@ DISK_LOOK_NS = 100_000_000
 DISK_RESERVE_BYTES = 64 * 1024 * 1024
 """Room that is kept for the log itself."""
 SHORT_NS = 5_000_000_000
-"""How long a disk counts as full after something found no room, however much there seems to be.
+"""How long a disk counts as full after something found no room although there seemed to be some.
 
 A quota, and a limit of the size of files, leave room that this process may not use. What comes
 behind that time finds out whether it may.
@@ -38,6 +38,8 @@ class DiskWatch:
     """When to look at the room on the disk again."""
     _silent: bool = False
     _full_since_ns: int = 0
+    _low: bool = False
+    """The last look found little room."""
     _short_until_ns: int = 0
 
     def look(self) -> None:
@@ -47,10 +49,10 @@ class DiskWatch:
             return
         self.due_ns = context.now_ns + DISK_LOOK_NS
         shortage = context.disk.take_shortage()
-        if shortage:
+        before, self._low = self._low, context.disk.free_bytes() < DISK_RESERVE_BYTES
+        if shortage and not (before or self._low):
             self._short_until_ns = context.now_ns + SHORT_NS
-        full = context.disk.free_bytes() < DISK_RESERVE_BYTES
-        full = full or context.now_ns < self._short_until_ns
+        full = self._low or context.now_ns < self._short_until_ns
         if full != context.disk_full:
             context.disk_full = full
             self._full_since_ns = context.now_ns
