@@ -160,7 +160,7 @@ def _nobody_answers_for_others(patch: Patch) -> None:
 @pytest.mark.planted
 @pytest.mark.mutants
 @pytest.mark.parametrize(
-    ("plant", "first"), [(_lost_words_are_not_missed, 226), (_reads_wait_for_who_has_left, 448)]
+    ("plant", "first"), [(_lost_words_are_not_missed, 226), (_reads_wait_for_who_has_left, 459)]
 )
 def test_a_request_without_an_answer_is_found(
     plant: Callable[[Patch], None], first: int, monkeypatch: Patch
