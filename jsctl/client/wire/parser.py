@@ -16,6 +16,7 @@ from jsctl.api.strict import DecodeError
 END = b"\r\n"
 LINE_MAX = 1 << 20
 """No line of a server is longer: what is has no end."""
+DIGITS_MAX = 18
 _HEADERS = b"HMSG"
 _MESSAGES: Mapping[bytes, tuple[int, int]] = {b"MSG": (4, 5), _HEADERS: (5, 6)}
 """Words of a message's line, without and with a reply subject."""
@@ -44,11 +45,10 @@ class LineParser(Parser):
         short, long = _MESSAGES[words[0]]
         if len(words) not in (short, long):
             raise ProtocolError("nats: malformed MSG")
-        try:
-            sid, size = int(words[2]), int(words[-1])
-            head = int(words[-2]) if words[0] == _HEADERS else 0
-        except ValueError:
-            raise ProtocolError("nats: malformed MSG") from None
+        sid, size = _number(words[2]), _number(words[-1])
+        head = _number(words[-2]) if words[0] == _HEADERS else 0
+        if head > size:
+            raise ProtocolError("nats: malformed MSG")
         stop = start + size
         if len(self.buf) < stop + len(END):
             return False
@@ -73,6 +73,13 @@ class LineParser(Parser):
             await self.nc._process_info(_document(rest))
         elif word != b"+OK":
             raise ProtocolError("nats: unknown protocol")
+
+
+def _number(word: bytes) -> int:
+    """Of digits alone: what is less than nothing would leave the parser where it stands."""
+    if not word.isdigit() or len(word) > DIGITS_MAX:
+        raise ProtocolError("nats: malformed MSG")
+    return int(word)
 
 
 def _document(text: bytes) -> dict[str, object]:
