@@ -94,10 +94,21 @@ def test_nothing_is_left_of_a_clean_cluster(cli: Run, tmp_path: Path) -> None:
     assert not (tmp_path / "data" / "jsctl" / "run" / "three").exists()
 
 
+@contextmanager
+def hangups(handler: signal.Handlers) -> Iterator[None]:
+    """Programs that are started meanwhile begin with this; the tests may have `nohup` in front."""
+    before = signal.signal(signal.SIGHUP, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize("flags", [(), ("--verbose",)])
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGHUP])
 def test_its_servers_end_with_it(how: signal.Signals, flags: tuple[str, ...]) -> None:
-    with running("gone", "--servers", "3", "--port", str(free_port()), *flags) as (process, told):
+    words = ("gone", "--servers", "3", "--port", str(free_port()), *flags)
+    with hangups(signal.SIG_DFL), running(*words) as (process, told):
         process.send_signal(how)
         process.wait(PATIENCE_S)
         ports = [int(url.rpartition(":")[2]) for url in str(told["url"]).split(",")]
@@ -106,15 +117,12 @@ def test_its_servers_end_with_it(how: signal.Signals, flags: tuple[str, ...]) ->
 
 
 def test_a_terminal_that_closes_is_nothing_to_who_ignores_it() -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does
-    try:
-        with running("stays", "--port", str(free_port())) as (process, told):
-            process.send_signal(signal.SIGHUP)
-            assert not is_free(int(str(told["url"]).rpartition(":")[2]))
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(PATIENCE_S) == 0
-    finally:
-        signal.signal(signal.SIGHUP, before)
+    words = ("stays", "--port", str(free_port()))
+    with hangups(signal.SIG_IGN), running(*words) as (process, told):  # As `nohup` does.
+        process.send_signal(signal.SIGHUP)
+        assert not is_free(int(str(told["url"]).rpartition(":")[2]))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 0
 
 
 def test_a_port_that_is_taken_is_named(cli: Run) -> None:
