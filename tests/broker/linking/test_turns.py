@@ -91,7 +91,7 @@ def test_who_has_many_listeners_gets_a_part_of_each_turn(name: str, listeners: s
     kind, mode = MODES[name]
     play = Peer(kind, mode)
     client = play.connect("a")
-    many, count = 512, 2000
+    many, count = 512, 600
     for sid in range(many):
         client.send(b"SUB s %d\r\n" % sid)
         if listeners == "some messages":
