@@ -72,7 +72,8 @@ class Feed:
         )
         self.name = made.name
         if self._stream_seq is None:
-            self.pending = made.num_pending
+            # Some of them may have been delivered before that was answered.
+            self.pending = made.num_pending + made.delivered.consumer_seq
             if config.deliver_policy is DeliverPolicy.NEW:
                 # What is new from now on is not to be missed by the next one.
                 self._stream_seq = made.delivered.stream_seq

@@ -61,6 +61,7 @@ class Serving:
         searched = 0 if stream is None else stream.store.subjects_searched - before
         self.budget.left -= REQUEST_UNITS + searched // LOOKED_AT
         self.answer(fact.request, body, headers)
+        fact.told()
 
 
 def answer_headers(view: ApiView, fact: ConsumerServes) -> bytes:

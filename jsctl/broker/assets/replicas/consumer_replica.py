@@ -67,8 +67,7 @@ class ConsumerReplica:
     _tickets: dict[int, int] = field(default_factory=dict)
     """Log index -> ticket of the leader's turn."""
     _listening: Listening = field(init=False)
-    _applied: int = 0
-    """The last entry."""
+    _applied: int = 0  # The last entry.
     _start_behind: tuple[int, int] | None = None
     """(term, index) that the stream's replica here has to have applied before a start is chosen."""
     _told_damage: tuple[int, int] | None = None
@@ -76,6 +75,7 @@ class ConsumerReplica:
     """The newest config that the log took while this server leads."""
     _reset_at: int = 0
     """The entry by which it begins again for who asked last."""
+    _telling: bool = False
     _known_as: ConsumerAssignment | None = None
     """What the stream's leader said to know it as."""
     _coming_filters: Filters | None = None
@@ -156,8 +156,17 @@ class ConsumerReplica:
         if leader.ready and is_current and self._is_introduced():
             request = self.assigned.take_request()
             if request is not None:
-                fact = ConsumerServes(self.assignment, self.consumer, leader, request)
-                self.context.facts.append(fact)
+                self._telling = True
+                serves = (self.assignment, self.consumer, leader, request, self._told)
+                self.context.facts.append(ConsumerServes(*serves))
+
+    def _is_awaited(self, leader: ConsumerLeader) -> bool:
+        """Whether it is still to be told how much is pending: nothing is delivered before."""
+        return self._telling or (self.assigned.is_owed and not leader.state.delivered_seq)
+
+    def _told(self) -> None:
+        self._telling = False
+        self.wake()
 
     def founded(self) -> bool:
         """Where it starts is the first entry, if this server surely knows the whole stream.
@@ -224,7 +233,7 @@ class ConsumerReplica:
         self.stream.readers.remove(self)
         leader, self.leader = self.leader, None
         self._start_behind = self._coming = self._due_ns = None
-        self._reset_at = 0
+        self._reset_at, self._telling = 0, False
         self._tickets.clear()
         self._said.clear()
         self.context.queue.searched(self.group.name)
@@ -284,7 +293,7 @@ class ConsumerReplica:
             pulls=self.pulls.take(),
             flow=self.flow.take(),
             stored=self.filed.take(),
-            most=self.context.queue.deliveries,
+            most=0 if self._is_awaited(leader) else self.context.queue.deliveries,
         )
 
     def _tell_damage(self, turn: ConsumerTurn) -> None:

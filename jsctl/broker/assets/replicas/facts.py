@@ -5,6 +5,7 @@ they happened, and taken from `Engine.take_facts` between the rounds of a turn. 
 they are about by its parts, not by the replica, which may be gone by then.
 """
 
+from collections.abc import Callable
 from enum import Enum
 
 from jsctl.api.stream import StreamState
@@ -37,6 +38,8 @@ class ConsumerServes:
     consumer: Consumer
     leader: ConsumerLeader
     request: ApiRequest
+    told: Callable[[], None]
+    """To be called when that is answered: nothing is delivered until then."""
 
 
 @dataclass(frozen=True, slots=True)
