@@ -88,4 +88,4 @@ def test_a_letter_that_goes_wrong_is_found(
 @pytest.mark.planted
 @pytest.mark.mutants
 def test_a_letter_that_is_sent_too_early_is_found(monkeypatch: Patch) -> None:
-    hunt(_sends_what_is_not_committed, drawn(cut_off, 189, HUNTED, (5,)), monkeypatch)
+    hunt(_sends_what_is_not_committed, drawn(cut_off, 208, HUNTED, (5,)), monkeypatch)
