@@ -111,7 +111,7 @@ class StreamLeader:
         self._acks = PubAcks(stream.name, domain)
         self._sequencer = Sequencer(stream, self._acks)
         self.in_flight = self._sequencer.in_flight
-        self._time_ns = stream.store.last_time_ns
+        self._time_ns = max(stream.store.last_time_ns, stream.dedupe.over_ns)
         self._timers = Timers(stream, self.in_flight)
         self.abandoned: list[BatchEnd] = []
         """Batches that were given up; whoever tells operators takes them."""

@@ -22,7 +22,7 @@ _BLOCK_BYTES = 1 << 16
 class Dedupe:
     """Message id -> sequence, for `window_ns` (0: nothing is remembered)."""
 
-    __slots__ = ("_blocks", "_newest_ns", "_seqs", "_start", "window_ns")
+    __slots__ = ("_blocks", "_forgotten_ns", "_newest_ns", "_seqs", "_start", "window_ns")
 
     def __init__(self, window_ns: int) -> None:
         self.window_ns = window_ns
@@ -34,6 +34,9 @@ class Dedupe:
         self._start = 0
         """Where the oldest id is in the first block."""
         self._newest_ns = 0
+        self._forgotten_ns = 0
+        """The time of the newest id that was forgotten. A snapshot has it as an id without bytes,
+        which former versions read as one that nobody asks for."""
 
     def __len__(self) -> int:
         return len(self._seqs)
@@ -89,6 +92,7 @@ class Dedupe:
             _, time_ns, length = _unpack(block, self._start)
             if time_ns > limit:
                 break
+            self._forgotten_ns = time_ns
             begin = self._start + _ITEM.size
             self._start = begin + length
             message_id = bytes(block[begin : self._start])
@@ -107,6 +111,13 @@ class Dedupe:
         """When the last id will be out of its window; None if there is none."""
         return self._newest_ns + self.window_ns if self._blocks else None
 
+    @property
+    def over_ns(self) -> int:
+        """When the window of the last id that was forgotten was over; 0 if none was. What is stored
+        from now on must not be older, or that id would be there twice within its window: a leader
+        whose clock is ahead may have forgotten it."""
+        return self._forgotten_ns + self.window_ns if self._forgotten_ns else 0
+
     def snapshot(self) -> bytes:
         """All ids in the order of their times; the window is the config's."""
         return b"".join(self.pieces())
@@ -114,10 +125,12 @@ class Dedupe:
     def pieces(self) -> list[Piece]:
         """The same in pieces, which later changes leave as they are."""
         # Closed blocks are bytes already, which nothing copies.
-        found = list(map(bytes, self._blocks))
+        found: list[Piece] = list(map(bytes, self._blocks))
         if self._start:
-            return [memoryview(found[0])[self._start :], *found[1:]]
-        return [*found]
+            found[0] = memoryview(found[0])[self._start :]
+        if self._forgotten_ns:
+            found.insert(0, _pack(0, self._forgotten_ns, 0))
+        return found
 
     def restore(self, data: bytes) -> None:
         """Replace all ids by those of a snapshot."""
@@ -126,10 +139,13 @@ class Dedupe:
         while at < len(data):
             seq, time_ns, length = _unpack(data, at)
             at += _ITEM.size
-            self.add(data[at : at + length], seq, time_ns)
+            if length:
+                self.add(data[at : at + length], seq, time_ns)
+            else:
+                self._forgotten_ns = time_ns
             at += length
 
     def _clear(self) -> None:
         self._seqs.clear()
         self._blocks.clear()
-        self._start = 0
+        self._start = self._forgotten_ns = 0

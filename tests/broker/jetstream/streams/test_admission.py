@@ -303,6 +303,19 @@ def test_ids_are_forgotten_on_a_quiet_stream() -> None:
     assert rig.leader.next_due_ns() is None
 
 
+def test_a_leader_with_a_slow_clock_stores_no_id_twice_within_its_window() -> None:
+    """The leader before, with a quick one, had all forget the id."""
+    rig = Rig()
+    assert rig.ask(Msg_Id="x") == {"stream": "S", "seq": 1}
+    over = rig.now + 120 * SECOND
+    rig.propose(rig.leader.expire(over))
+    rig.settle()
+    rig.now = over - SECOND
+    rig.lead_anew()
+    assert rig.ask(Msg_Id="x") == {"stream": "S", "seq": 2}
+    assert [row[1] for row in rig.stream.store.load_range(1, 2)] == [over - 120 * SECOND, over]
+
+
 def test_large_turns_are_split_into_entries() -> None:
     rig = Rig()
     big: list[Publish] = [(b"s.a", b"", b"", bytes(1 << 20), None)] * 9

@@ -32,6 +32,23 @@ def test_an_id_used_again_lives_by_its_newer_time() -> None:
     assert dedupe.find(b"a", 100) == 9
 
 
+def test_what_was_forgotten_is_over_for_every_later_leader() -> None:
+    dedupe = Dedupe(100)
+    assert dedupe.over_ns == 0
+    dedupe.add(b"a", 1, 1000)
+    dedupe.add(b"b", 2, 1050)
+    dedupe.expire(1120)
+    assert dedupe.over_ns == 1100
+    copy = Dedupe(100)
+    copy.restore(dedupe.snapshot())
+    assert (copy.over_ns, len(copy), copy.find(b"b", 1149)) == (1100, 1, 2)
+    dedupe.expire(1200)
+    copy.restore(dedupe.snapshot())
+    assert (copy.over_ns, len(copy), copy.empty_at_ns()) == (1150, 0, None)
+    copy.restore(Dedupe(100).snapshot())
+    assert copy.over_ns == 0
+
+
 def test_no_window_remembers_nothing() -> None:
     dedupe = Dedupe(0)
     dedupe.add(b"a", 1, 5)
@@ -44,7 +61,7 @@ def test_no_window_remembers_nothing() -> None:
 
 
 @settings(max_examples=examples(60))
-@given(st.lists(st.tuples(st.binary(max_size=3), st.integers(0, 40)), max_size=40))
+@given(st.lists(st.tuples(st.binary(min_size=1, max_size=3), st.integers(0, 40)), max_size=40))
 def test_snapshots_keep_what_a_plain_map_would_hold(steps: list[tuple[bytes, int]]) -> None:
     dedupe, model, now = Dedupe(50), dict[bytes, tuple[int, int]](), 0
     for seq, (message_id, pause) in enumerate(steps, start=1):
