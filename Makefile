@@ -12,7 +12,7 @@ STAMP := $(VENV)/.installed
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
-LANE := jsctl/broker/accel/_lane.c jsctl/broker/accel/_columns.c jsctl/broker/accel/_sockets.c
+LANE := $(patsubst %,jsctl/broker/accel/_%.c,lane columns sockets syncs)
 
 $(STAMP): pyproject.toml constraints.txt $(LANE)
 	@command -v $(PYTHON) >/dev/null || { echo "python3 (3.11 or newer) is needed"; exit 1; }

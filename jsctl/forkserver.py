@@ -38,6 +38,7 @@ LATE = (
     "jsctl.broker.accel._columns",
     "jsctl.broker.accel._lane",
     "jsctl.broker.accel._sockets",
+    "jsctl.broker.accel._syncs",
     "jsctl.broker.routing.setup",
     "jsctl.broker.store.disk",
     "encodings.idna",

@@ -1,9 +1,29 @@
 """Interfaces that the broker's parts share without knowing each other."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from jsctl.broker.pieces import Piece
+
+
+class Syncer(Protocol):
+    """Syncs a file beside whoever asks for it, one at a time."""
+
+    @property
+    def took_ns(self) -> int:
+        """How long the last sync took."""
+
+    def begin(self, file: int, tells: bool, /) -> None:
+        """Begin to sync the file of a descriptor; `tells`: `fileno` can be read when it is over."""
+
+    def end(self) -> int:
+        """Wait until it is over; the system's number of an error, 0 for none."""
+
+    def fileno(self) -> int:
+        """See `begin`."""
+
+    def close(self) -> None:
+        """Let go of the thread; waits for the sync that is under way."""
 
 
 class File(Protocol):
@@ -33,6 +53,14 @@ class File(Protocol):
         """Release the descriptor; no sync."""
 
 
+class DiskFile(File, Protocol):
+    """One that is opened on a disk."""
+
+    def begin_sync(self, syncer: Syncer, *, tells: bool) -> None:
+        """Have the system make durable what was written, beside whatever comes next. It is when
+        `sync` has returned, which is to follow before anything else is done with the file."""
+
+
 class Disk(Protocol):
     """A directory tree. Paths are relative to its root, `/`-separated."""
 
@@ -40,7 +68,11 @@ class Disk(Protocol):
         """Whether somebody who keeps so many files open is to close some that he does not need:
         they are many of those that this process may have, or hardly any are left."""
 
-    def open(self, path: str, *, create: bool = False) -> File:
+    def first(self, promise: Callable[[], None]) -> None:
+        """Before anything is changed on this disk from now on, `promise` is called, once. What it
+        raises is raised by who is about to change something."""
+
+    def open(self, path: str, *, create: bool = False) -> DiskFile:
         """Open for reading and writing. Raises DiskError when missing and not `create`."""
 
     def exists(self, path: str) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from jsctl.broker.errors import DiskError
 from jsctl.broker.pieces import Piece
+from jsctl.broker.ports import Syncer
 from jsctl.broker.store.wal import format as fmt
 from jsctl.broker.store.wal.batch import WalBatch
 from jsctl.broker.store.wal.format import WalRecord
@@ -86,6 +87,9 @@ class _Image:
 
     def close(self) -> None:
         pass
+
+    def begin_sync(self, syncer: Syncer, *, tells: bool) -> None:
+        raise AssertionError("a view is not written")
 
     def write(self, offset: int, parts: Sequence[Piece]) -> None:
         raise AssertionError("a view is not written")

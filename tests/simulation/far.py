@@ -24,8 +24,9 @@ from tests.simulation.violation import Violation
 from tests.simulation.world import MS, SECOND
 
 if TYPE_CHECKING:
-    from tests.simulation.machine import Machine, Process
+    from tests.simulation.machine import Machine
     from tests.simulation.port import Publish
+    from tests.simulation.process import Process
     from tests.simulation.run import Simulation
 
 INTEREST_NS = 2 * SECOND

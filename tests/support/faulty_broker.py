@@ -7,13 +7,14 @@ the room on the disk, in the middle of the server's own work, while `store` is t
 
 import secrets
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from jsctl.broker.app import main, open_disk
 from jsctl.broker.node import Node
 from jsctl.broker.options import Options
-from jsctl.broker.ports import Disk, File
+from jsctl.broker.ports import Disk, DiskFile
 from jsctl.broker.server.turns import NodeLike
 
 MAPPED = 100
@@ -39,7 +40,10 @@ class FaultyDisk:
             raise InjectedBug("in the store")
         return self.disk.free_bytes()
 
-    def open(self, path: str, *, create: bool = False) -> File:
+    def first(self, promise: Callable[[], None]) -> None:
+        self.disk.first(promise)
+
+    def open(self, path: str, *, create: bool = False) -> DiskFile:
         return self.disk.open(path, create=create)
 
     def exists(self, path: str) -> bool:

@@ -2,7 +2,8 @@
 
 Run as a program. Its edge and its disk are doubled, nothing is patched. The file `synced` in the
 store's parent has a letter for each sync of the log while turns ran: `m` for the loop's thread, `d`
-for the disk's. While the file `fail-sync` is there, syncs of the log in the loop fail.
+for the disk's, `b` for one beside both. While the file `fail-sync` is there, syncs of the log fail
+that the loop waits for, or is told of.
 """
 
 import secrets
@@ -17,7 +18,7 @@ from jsctl.broker.errors import SyncFailed
 from jsctl.broker.node import Node
 from jsctl.broker.options import Options
 from jsctl.broker.pieces import Piece
-from jsctl.broker.ports import Disk, File
+from jsctl.broker.ports import Disk, DiskFile, Syncer
 from jsctl.broker.server.edge import Edge
 from jsctl.broker.server.logfile import ServerLog
 from jsctl.broker.server.looks import Looks
@@ -46,9 +47,11 @@ class PatientEdge(Edge):
 class NotingFile:
     """A file of the log."""
 
-    def __init__(self, file: File, place: Path) -> None:
+    def __init__(self, file: DiskFile, place: Path) -> None:
         self._file = file
         self._place = place
+        self._tells = False
+        """The sync under way is one beside the loop."""
         self.path = file.path
 
     def size(self) -> int:
@@ -60,13 +63,18 @@ class NotingFile:
     def write(self, offset: int, parts: Sequence[Piece]) -> None:
         self._file.write(offset, parts)
 
+    def begin_sync(self, syncer: Syncer, *, tells: bool) -> None:
+        self._tells = tells
+        self._file.begin_sync(syncer, tells=tells)
+
     def sync(self) -> None:
         in_loop = threading.current_thread() is threading.main_thread()
         if in_loop and (self._place / "fail-sync").exists():
             raise SyncFailed(f"{self.path}: cannot sync: I/O error")
         self._file.sync()
         with (self._place / "synced").open("a") as out:
-            out.write("m" if in_loop else "d")
+            out.write("b" if self._tells else "m" if in_loop else "d")
+        self._tells = False
 
     def allocate(self, length: int) -> None:
         self._file.allocate(length)
@@ -81,7 +89,7 @@ class NotingFile:
 class NotingDisk(FaultyDisk):
     """Notes the syncs of the log's files."""
 
-    def open(self, path: str, *, create: bool = False) -> File:
+    def open(self, path: str, *, create: bool = False) -> DiskFile:
         file = super().open(path, create=create)
         return NotingFile(file, self.trigger.parent) if path.startswith(LOG) else file
 

@@ -7,11 +7,13 @@ generator only.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from jsctl.broker.errors import DiskError, DiskFull, SyncFailed
 from jsctl.broker.pieces import Piece
+from jsctl.broker.ports import Syncer
+from jsctl.broker.store.disk import Fence
 
 SECTOR = 512
 
@@ -51,6 +53,7 @@ class SimFile:
         return bytes(memoryview(inode.cached)[offset : offset + length])
 
     def write(self, offset: int, parts: Sequence[Piece]) -> None:
+        self._disk.fence.pass_by()
         inode = self._check()
         data = b"".join(parts)
         end = offset + len(data)
@@ -66,6 +69,9 @@ class SimFile:
             inode.cached = grown(inode.cached, end)
             inode.resized = True
 
+    def begin_sync(self, syncer: Syncer, *, tells: bool) -> None:
+        raise AssertionError("there is no thread beside a simulated disk")
+
     def sync(self) -> None:
         inode = self._check()
         self._disk.count_down()
@@ -78,9 +84,11 @@ class SimFile:
         self._disk.syncs += 1
 
     def allocate(self, length: int) -> None:
+        self._disk.fence.pass_by()
         self._grow(self._check(), length)
 
     def truncate(self, length: int) -> None:
+        self._disk.fence.pass_by()
         inode = self._check()
         if length < len(inode.cached):
             self._disk.give(len(inode.cached) - length)
@@ -133,6 +141,7 @@ class SimDisk:
         self._directories = {""}
         self._durable_directories = {""}
         self.directory_syncs = 0
+        self.fence = Fence()
         self.crowded = False
         """There are always too many files open."""
 
@@ -173,7 +182,12 @@ class SimDisk:
 
     # ports.Disk
 
+    def first(self, promise: Callable[[], None]) -> None:
+        self.fence.first(promise)
+
     def open(self, path: str, *, create: bool = False) -> SimFile:
+        if create:
+            self.fence.pass_by()
         inode = self._names.get(path)
         if inode is None:
             if not create:
@@ -197,6 +211,7 @@ class SimDisk:
         return sorted({name.split("/")[0] for name in rest if name})
 
     def make_directory(self, path: str, *, durable: bool = True) -> None:
+        self.fence.pass_by()
         while path:
             self._directories.add(path)
             if durable and path not in self._durable_directories:
@@ -206,6 +221,7 @@ class SimDisk:
             path = _parent(path)
 
     def rename(self, old: str, new: str) -> None:
+        self.fence.pass_by()
         if old not in self._names:
             raise DiskError(f"{old}: cannot rename: no such file")
         if new in self._names:
@@ -213,11 +229,13 @@ class SimDisk:
         self._names[new] = self._names.pop(old)
 
     def remove(self, path: str) -> None:
+        self.fence.pass_by()
         inode = self._names.pop(path, None)
         if inode is not None:
             self.give(len(inode.cached))
 
     def remove_tree(self, path: str) -> None:
+        self.fence.pass_by()
         for name in [name for name in self._names if name.startswith(f"{path}/")]:
             self.remove(name)
         gone = {d for d in self._directories if d == path or d.startswith(f"{path}/")}
@@ -274,7 +292,7 @@ class SimDisk:
 
     def crash(self) -> None:
         """Lose power: the page cache is gone, apart from what happened to be written."""
-        self.epoch += 1
+        self.kill()
         for name in sorted({*self._names, *self._durable_names}):
             if self._names.get(name) is not self._durable_names.get(name) and self._coin():
                 self._settle(name)
@@ -311,6 +329,7 @@ class SimDisk:
 
     def kill(self) -> None:
         """End the process only: the page cache stays, open files do not."""
+        self.fence = Fence()
         self.epoch += 1
 
     def _lose(self, inode: Inode) -> None:

@@ -5,6 +5,7 @@ import sys
 from functools import cache
 
 from jsctl.broker.accel.contract import ColumnLoops, RouteEach, SocketLoops, TableType
+from jsctl.broker.ports import Syncer
 from jsctl.dataclass import dataclass
 
 PURE_VARIABLE = "JSCTL_PURE"
@@ -57,6 +58,18 @@ def socket_loops() -> SocketLoops | None:
     except ImportError:
         return None
     return _sockets
+
+
+def made_syncer() -> Syncer | None:
+    """Somebody who syncs beside the interpreter, where that is compiled, and to be used."""
+    if sys.platform != "linux" or chosen() is not compiled():
+        return None
+    try:
+        from jsctl.broker.accel._syncs import Syncer as Compiled
+
+        return Compiled()
+    except (ImportError, OSError):  # not built, or no thread is to be had
+        return None
 
 
 @cache

@@ -11,7 +11,7 @@ TLS, ends, what the system does not take, and all input in a loop with another s
 
 import asyncio
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 
 from jsctl.broker.accel import sockets
@@ -44,6 +44,8 @@ class Connections:
     write_limits: Mapping[ConnKind, WriteLimit]
     plain: dict[int, int] = field(default_factory=dict)
     """Those that are read by looks, by file descriptor: none of them is closed yet."""
+    told: dict[int, Callable[[], None]] = field(default_factory=dict)
+    """What is done when a file descriptor can be read that is no connection's."""
     direct: dict[int, int] = field(default_factory=dict)
     """The descriptors of those whose output goes straight to the system: they are plain, and their
     transport has nothing unsent."""

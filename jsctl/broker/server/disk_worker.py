@@ -1,8 +1,9 @@
 """The one disk thread: runs batches and tells the loop which are durable.
 
-The way to the thread and back costs more than a quick sync. A brief batch that finds the thread
-without work may be run in the loop's own thread instead (`run_here`, decision 21), while syncs
-take little time: each one is measured, wherever it ran.
+The way to the thread and back costs more than a quick sync. So a brief batch of the log is begun
+in the loop's own thread (`begin_here`, decisions 21 and 101), while syncs take little time: each
+one is measured, wherever it ran. Where that is compiled, a thread that needs no interpreter syncs
+beside the loop, which waits for it (`end_here`) or is told.
 
 A batch touches nothing that the loop touches, so no lock is needed but the queue's own.
 
@@ -21,9 +22,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from queue import Empty, SimpleQueue
 
 from jsctl.broker.errors import DiskError, DiskFull
+from jsctl.broker.ports import Syncer
 from jsctl.broker.turn import BriefBatch, DiskBatch, RoomMaker
 from jsctl.dataclass import dataclass
 
@@ -58,12 +61,16 @@ class DiskWorker:
         finished: Finished,
         crashed: Callable[[BaseException], None],
         here_ns_max: int = 0,
+        syncer: Syncer | None = None,
     ) -> None:
+        self._syncer = syncer
         self._here_ns_max = here_ns_max
         self._mean_ns = 2 * here_ns_max
         """Of brief batches; begins too high, so that the first ones are measured in the thread."""
         self._open = 0
         """Batches that the thread has, or that are on the way back."""
+        self._log_open = 0
+        """Those of the log among them."""
         self._finished = finished
         self._crashed = crashed
         self._loop = asyncio.get_running_loop()
@@ -76,6 +83,7 @@ class DiskWorker:
     def submit(self, batch: DiskBatch) -> None:
         """Queue a batch behind those of its kind."""
         self._open += 1
+        self._log_open += batch.ticket >= 0
         self._batches.put(batch)
 
     def may_run_here(self, batches: Sequence[DiskBatch]) -> BriefBatch | None:
@@ -84,24 +92,39 @@ class DiskWorker:
             return None
         return batches[0].brief
 
-    def run_here(self, batch: BriefBatch) -> Ran | None:
-        """Run a batch that may be run here; None: the thread has it, as there is no room for it.
+    def may_run_beside(self, batches: Sequence[DiskBatch]) -> BriefBatch | None:
+        """The one batch of the log in a turn, if it may be begun here and synced beside: while
+        others are served, and the thread has other work."""
+        if self._syncer is None or self._log_open or self._mean_ns >= self._here_ns_max:
+            return None
+        log = [batch for batch in batches if batch.ticket >= 0]
+        return log[0].brief if len(log) == 1 else None
 
-        It is durable, or has failed, when this returns; `finished` is not told. What is left of it
-        is for `finish_here`, before the thread gets another one.
-        """
-        assert not self._open, "batches of the log run in order"
+    def begin_here(self, batch: BriefBatch, *, taken: bool) -> Ran | None:
+        """Begin with a batch that may be run here, or beside; None: the thread has it, as there is
+        no room for it. `taken`: somebody takes it for durable, and `end_here` follows; else that
+        is for when `Syncer.fileno` can be read."""
+        assert not self._log_open, "batches of the log run in order"
         try:
-            ran = _run(batch, batch.promise)
+            return _run(batch, lambda: batch.begin(self._syncer, taken=taken))
         except DiskFull:
             self.submit(batch)
             return None
+
+    def end_here(self, batch: BriefBatch, began: Ran | None = None) -> Ran:
+        """The batch is durable, or has failed, when this returns. What is left of it is for
+        `finish_here`, before the log gets another one. `began`: the loop waits for it."""
+        ran = _run(batch, batch.promise)
+        if began is not None:
+            ran = replace(ran, took_ns=began.took_ns + ran.took_ns)
+        elif self._syncer is not None:
+            ran = replace(ran, took_ns=self._syncer.took_ns)
         self._measure(ran)
         return ran
 
     def finish_here(self, batch: BriefBatch) -> str | None:
         """Do what is left of a batch; why it failed, if it did."""
-        assert not self._open, "batches of the log run in order"
+        assert not self._log_open, "batches of the log run in order"
         try:
             batch.finish()
         except DiskFull:
@@ -193,6 +216,7 @@ class DiskWorker:
         while self._done:
             ran = self._done.popleft()
             self._open -= 1
+            self._log_open -= ran.ticket >= 0
             self._measure(ran)
             if ran.reason is None:
                 synced.append(ran.ticket)

@@ -7,13 +7,14 @@ rest. It decides nothing itself but how to end.
 import asyncio
 import contextlib
 import signal
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
+from jsctl.broker.accel.choice import made_syncer
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import PORT_OFF, Options
 from jsctl.broker.server.certificates import Certificates, current_context
 from jsctl.broker.server.connection import TLS_FAILED, Connection, Connections
-from jsctl.broker.server.disk_worker import DiskWorker
+from jsctl.broker.server.disk_worker import DiskWorker, Ran
 from jsctl.broker.server.files import Addresses
 from jsctl.broker.server.listener import Listener, reached_at
 from jsctl.broker.server.logfile import ServerLog
@@ -26,14 +27,17 @@ from jsctl.broker.server.tls import HandshakeFailed, ServerSide, peer_certificat
 from jsctl.broker.server.turns import Clock, NodeLike, Reloadable, Turns
 from jsctl.broker.server.verify import Verifier
 from jsctl.broker.turn import (
+    DISK_FAILURE,
     BriefBatch,
     Command,
     ConnKind,
     Dial,
+    DiskBatch,
     LinkDial,
     LogLevel,
     Query,
     TurnOutputs,
+    disk_failed,
 )
 from jsctl.broker.write_options import WriteLimit
 from jsctl.dataclass import dataclass
@@ -89,7 +93,13 @@ class Edge:
         self._connections = Connections(self._turns, options.edge, _write_limits(options))
         if looks is not None:
             looks.serve(self._connections)
-        self._disk = DiskWorker(self._synced, self._crashed, options.edge.loop_sync_ns_max)
+        self._syncer = made_syncer()
+        if self._syncer is not None:
+            told = self._syncer.fileno()
+            self._connections.told[told] = self._synced_beside
+            self._loop.add_reader(told, self._hear_syncer)
+        here_ns_max = options.edge.loop_sync_ns_max
+        self._disk = DiskWorker(self._synced, self._crashed, here_ns_max, self._syncer)
         waits = self._connections.by_id.__contains__
         self._verifier = Verifier(options.edge.verify_threads, self._verified, waits)
         self._monitor = Monitor(options.monitoring, self._ask)
@@ -101,6 +111,10 @@ class Edge:
         self._reload_wanted = reload
         self._unfinished: BriefBatch | None = None
         """What was synced here is durable, and the rest of it is to be done."""
+        self._beside: BriefBatch | None = None
+        """What is synced while everybody is served."""
+        self._promised: tuple[BriefBatch, Ran] | None = None
+        """What the turn takes for durable before it is: so it is before anything comes of that."""
         self._listeners: dict[str, Listener] = {}
         self._certificates = Certificates.read(options)
         monitor = self._certificates.monitor
@@ -208,6 +222,8 @@ class Edge:
             connection.abort("Server Shutdown")
         self._verifier.stop()
         self._stop_disk()
+        if self._syncer is not None:
+            self._loop.remove_reader(self._syncer.fileno())
 
     def command(self, command: Command) -> None:
         """Put an operator's wish to the node."""
@@ -257,13 +273,13 @@ class Edge:
             self._turns.inputs.secured.append((connection.id, found))
 
     def _perform(self, outputs: TurnOutputs) -> None:
+        if self._promised is not None and not self._keep_promise(*self._promised):
+            return
         brief = self._disk.may_run_here(outputs.disk)
         if brief is not None and not self._turns.is_alone(outputs):
             brief = None
         if brief is None and outputs.disk:
-            self._finish_batch()
-            for batch in outputs.disk:
-                self._disk.submit(batch)
+            self._hand_over(outputs.disk)
         if outputs.writes:
             self._connections.write(outputs.writes)
         if outputs.closes or outputs.dials:
@@ -277,21 +293,65 @@ class Edge:
         if brief is not None:
             self._sync_here(brief, asked=bool(outputs.writes))
 
-    def _sync_here(self, batch: BriefBatch, *, asked: bool) -> None:
-        """Everything else is sent: do what the disk thread would do, without the ways there and
-        back, and go on with what waited for it. `asked`: somebody may have answered meanwhile,
-        as followers do, and is read first."""
-        ran = self._disk.run_here(batch)
-        if ran is None:
-            return
+    def _hand_over(self, batches: Sequence[DiskBatch]) -> None:
+        """Let the disk have these while everybody is served."""
+        self._finish_batch()
+        beside = None if self._beside is not None else self._disk.may_run_beside(batches)
+        for batch in batches:
+            if batch is not beside:
+                self._disk.submit(batch)
+            elif (began := self._disk.begin_here(beside, taken=False)) is None:
+                pass  # There is no room: the thread waits for some.
+            elif began.reason is None:
+                self._beside = beside
+            else:
+                self._synced([], [(batch.ticket, began.reason)])
+
+    def _synced_beside(self) -> None:
+        """What was synced beside the loop is durable, or has failed."""
+        batch, self._beside = self._beside, None
+        assert batch is not None, "whoever syncs tells of what was begun"
+        self._take(batch, self._disk.end_here(batch))
+
+    def _take(self, batch: BriefBatch, ran: Ran) -> None:
+        """The next turn hears what came of a batch, or is to."""
         if ran.reason is None:
             self._turns.inputs.synced.append(batch.ticket)
             self._unfinished = batch
         else:
             self._turns.inputs.disk_failed.append((batch.ticket, ran.reason))
+
+    def _sync_here(self, batch: BriefBatch, *, asked: bool) -> None:
+        """Everything else is sent: do what the disk thread would do, without the ways there and
+        back, and go on with what waited for it.
+
+        `asked`: somebody may have answered meanwhile, as followers do, and is read first. Else
+        the turn that waits for it runs while the disk is at it.
+        """
+        ran = self._disk.begin_here(batch, taken=True)
+        if ran is None:
+            return
+        if ran.reason is None and asked:
+            ran = self._disk.end_here(batch, ran)
+        elif ran.reason is None:
+            self._promised = batch, ran
+        self._take(batch, ran)
         if asked:
             self._finish_batch()
         self._turns.follow(ran.took_ns, straight=not asked)
+
+    def _keep_promise(self, batch: BriefBatch, began: Ran) -> bool:
+        """A turn has run that took a batch for durable: it is now, or nothing comes of the turn."""
+        self._promised = None
+        ran = self._disk.end_here(batch, began)
+        if ran.reason is not None:
+            self._log.write([disk_failed(ran.reason)])
+            self._turns.stop()
+            if not self._finished.done():
+                self._finished.set_result((DISK_FAILURE, 1))
+            return False
+        self._turns.held(ran.took_ns - began.took_ns)
+        return True
 
     def _finish_batch(self) -> None:
         """What was synced here is told to whom it concerns: do what is left of its batch."""
@@ -366,6 +426,11 @@ class Edge:
             self._turns.inputs.faults.append("a handshake or dial")
             self._turns.wake()
 
+    def _hear_syncer(self) -> None:
+        """A loop that has no looks of ours tells of what was synced beside."""
+        self._synced_beside()
+        self._turns.wake()
+
     def _synced(self, synced: list[int], failed: list[tuple[int, str]]) -> None:
         inputs = self._turns.inputs
         inputs.synced += synced
@@ -391,6 +456,8 @@ class Edge:
 
     def _stop_disk(self) -> None:
         self._disk.stop(self.options.edge.shutdown_ns / NANOSECONDS)
+        if self._syncer is not None:
+            self._syncer.close()
 
     async def _drain(self) -> None:
         """Let what was written be sent, for a limited time."""

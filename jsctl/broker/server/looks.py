@@ -39,7 +39,7 @@ class Looks(selectors.DefaultSelector):
         if shared is None:
             return super().select(timeout)
         left, turns = self._look(shared, timeout), shared.turns
-        if turns.bytes_in and not turns.asked:
+        if turns.has_input and not turns.asked:
             if left or (timeout is not None and timeout <= 0):
                 turns.wake()
             elif turns.run():
@@ -126,6 +126,9 @@ if sys.platform == "linux":
         def _left(self, shared: Connections, left: list[tuple[int, int]]) -> Ready:
             ready: Ready = []
             for fd, found in left:
+                if (tell := shared.told.get(fd)) is not None:
+                    tell()
+                    continue
                 if not found:
                     shared.by_id[shared.plain[fd]].abort(READ_ERROR)
                     continue

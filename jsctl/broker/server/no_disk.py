@@ -1,7 +1,9 @@
 """The disk of a server without JetStream: nothing is there and nothing can be stored."""
 
+from collections.abc import Callable
+
 from jsctl.broker.errors import DiskError
-from jsctl.broker.ports import File
+from jsctl.broker.ports import DiskFile
 
 REASON = "JetStream is not enabled: there is no store"
 
@@ -13,7 +15,10 @@ class NoDisk:
         """No file is open."""
         return False
 
-    def open(self, path: str, *, create: bool = False) -> File:
+    def first(self, promise: Callable[[], None]) -> None:
+        """Nothing changes."""
+
+    def open(self, path: str, *, create: bool = False) -> DiskFile:
         """Raises DiskError."""
         raise DiskError(f"{path}: {REASON}")
 

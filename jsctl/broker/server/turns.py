@@ -133,6 +133,11 @@ class Turns:
         self._finish(outputs)
         self.wake()
 
+    @property
+    def has_input(self) -> bool:
+        """Whether a look at the sockets has found something for the coming turn."""
+        return bool(self.bytes_in or self.inputs.synced or self.inputs.disk_failed)
+
     def wake(self) -> None:
         """Ask for a turn; asking again before it runs changes nothing."""
         if not self.asked and self._started:
@@ -165,6 +170,10 @@ class Turns:
             self._follows = True
         else:
             self.wake()
+
+    def held(self, took_ns: int) -> None:
+        """Everybody waited for so long behind the turn: the next one tells of it."""
+        self._held_ns += took_ns
 
     def stop(self) -> None:
         """No turn runs after this."""

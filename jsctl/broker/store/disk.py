@@ -12,13 +12,14 @@ import fcntl
 import os
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count, takewhile
 from pathlib import Path
 
 from jsctl.broker.errors import DiskError, DiskFull, NotAFile, SyncFailed
 from jsctl.broker.pieces import Piece
+from jsctl.broker.ports import Syncer
 
 _VECTORS_MAX = 512
 _KEPT_PART = 4
@@ -104,14 +105,38 @@ class HeldRoom:
         return held
 
 
+class Fence:
+    """What has to be durable before anything else changes on a disk."""
+
+    __slots__ = ("_promise",)
+
+    def __init__(self) -> None:
+        self._promise: Callable[[], None] | None = None
+
+    def first(self, promise: Callable[[], None]) -> None:
+        """Have this called by who passes next."""
+        self._promise = promise
+
+    def pass_by(self) -> None:
+        """Something is about to change. Raises what the promise raises."""
+        if self._promise is not None:
+            promise, self._promise = self._promise, None
+            promise()
+
+
 class RealFile:
     """A file descriptor. `write` and `read` are positional; no offset is shared."""
 
-    __slots__ = ("_fd", "_held", "path")
+    __slots__ = ("_fd", "_fence", "_held", "_syncer", "path")
 
-    def __init__(self, fd: int, path: str, held: HeldRoom | None = None) -> None:
+    def __init__(
+        self, fd: int, path: str, held: HeldRoom | None = None, fence: Fence | None = None
+    ) -> None:
         self._fd = fd
         self._held = held
+        self._fence = fence or Fence()
+        self._syncer: Syncer | None = None
+        """What has a sync of this file under way."""
         self.path = path
 
     def size(self) -> int:
@@ -134,6 +159,7 @@ class RealFile:
             raise _as_ours(error, "read", self.path) from error
 
     def write(self, offset: int, parts: Sequence[Piece]) -> None:
+        self._fence.pass_by()
         try:
             self._write(offset, parts)
         except DiskFull as error:
@@ -161,7 +187,17 @@ class RealFile:
             offset += wrote
             rest = rest[wrote:]
 
+    def begin_sync(self, syncer: Syncer, *, tells: bool) -> None:
+        syncer.begin(self._fd, tells)
+        self._syncer = syncer
+
     def sync(self) -> None:
+        syncer, self._syncer = self._syncer, None
+        if syncer is not None:
+            failure = syncer.end()
+            if failure:
+                raise SyncFailed(f"{self.path}: fsync failed: {os.strerror(failure)}")
+            return
         try:
             os.fdatasync(self._fd)
         except OSError as error:
@@ -172,6 +208,7 @@ class RealFile:
             self._held.shortage = str(error)
 
     def allocate(self, length: int) -> None:
+        self._fence.pass_by()
         try:
             self._allocate(length)
         except DiskFull as error:
@@ -190,11 +227,14 @@ class RealFile:
                 os.pwrite(self._fd, _ZEROS[: length - offset], offset)
 
     def truncate(self, length: int) -> None:
+        self._fence.pass_by()
         with _mapped("cut", self.path):
             os.ftruncate(self._fd, length)
 
     def close(self) -> None:
         if self._fd >= 0:
+            if self._syncer is not None:
+                self.sync()
             fd, self._fd = self._fd, -1
             with _mapped("close", self.path):
                 os.close(fd)
@@ -213,6 +253,7 @@ class RealDisk:
         self._text = f"{self._root}/"
         self._lock: int | None = None
         self._held = HeldRoom(self._root / HELD_NAME)
+        self._fence = Fence()
         self._settled: set[Path] = set()
         """Directories whose names are durable, as far as this process has seen to it."""
         self._settled_in: dict[Path, set[Path]] = {}
@@ -241,8 +282,13 @@ class RealDisk:
             os.close(self._lock)
             self._lock = None
 
+    def first(self, promise: Callable[[], None]) -> None:
+        self._fence.first(promise)
+
     def open(self, path: str, *, create: bool = False) -> RealFile:
         full = self._text + path
+        if create:
+            self._fence.pass_by()
         try:
             fd = _open_file(full, os.O_CREAT if create else 0)
         except NotAFile:
@@ -251,7 +297,7 @@ class RealDisk:
             self.set_aside(path)
             fd = _open_file(full, os.O_CREAT)
         self._newest = fd
-        return RealFile(fd, full, self._held)
+        return RealFile(fd, full, self._held, self._fence)
 
     def is_crowded(self, kept: int) -> bool:
         return self._newest >= self._crowded_from or kept > self._crowded_from // _KEPT_PART
@@ -275,6 +321,7 @@ class RealDisk:
             raise _as_ours(error, "list", full) from error
 
     def make_directory(self, path: str, *, durable: bool = True) -> None:
+        self._fence.pass_by()
         full = self._path(path)
         self._make(full, durable=durable)
         if not durable:
@@ -299,6 +346,7 @@ class RealDisk:
                     self._settle(one)
 
     def rename(self, old: str, new: str) -> None:
+        self._fence.pass_by()
         source, target = self._path(old), self._path(new)
         with _mapped("rename", str(source)):
             try:
@@ -330,6 +378,7 @@ class RealDisk:
             return sorted((one.name, _kind(one)) for one in found)
 
     def remove(self, path: str) -> None:
+        self._fence.pass_by()
         with _mapped("remove", str(self._path(path))):
             try:
                 self._path(path).unlink(missing_ok=True)
@@ -337,6 +386,7 @@ class RealDisk:
                 self.set_aside(path)
 
     def remove_tree(self, path: str) -> None:
+        self._fence.pass_by()
         import shutil  # loaded late, as few servers begin with it: it brings compression along
 
         full = self._path(path)

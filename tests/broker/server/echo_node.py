@@ -5,8 +5,11 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from tempfile import TemporaryFile
 
+from jsctl.broker.errors import DiskFull
 from jsctl.broker.options import COMPATIBLE_VERSION, Options
+from jsctl.broker.ports import Syncer
 from jsctl.broker.turn import (
     Answer,
     Command,
@@ -29,19 +32,38 @@ class Batch:
     ran: list[str] = field(default_factory=list)
     failure: Exception | None = None
     is_brief: bool = True
+    begun: Syncer | None = None
+    """Who syncs it beside the loop."""
+    file: int = -1
+    """What stands for the log meanwhile."""
 
     @property
     def brief(self) -> "Batch | None":
         return self if self.is_brief else None
 
     def run(self) -> None:
+        self.begin(None, taken=False)
         self.promise()
         self.finish()
 
-    def promise(self) -> None:
+    def begin(self, syncer: Syncer | None, *, taken: bool) -> None:
         import threading
 
-        self.ran.append(threading.current_thread().name)
+        beside = syncer is not None and not taken
+        self.ran.append("beside" if beside else threading.current_thread().name)
+        if isinstance(self.failure, DiskFull):
+            raise self.failure
+        if syncer is not None:
+            self.begun = syncer
+            with TemporaryFile() as file:
+                self.file = os.dup(file.fileno())
+            syncer.begin(self.file, not taken)
+
+    def promise(self) -> None:
+        if self.begun is not None:
+            assert self.begun.end() == 0
+            os.close(self.file)
+        self.begun = None
         if self.failure is not None:
             raise self.failure
 
@@ -70,6 +92,8 @@ class EchoNode:
         self.disk_failure: Exception | None = None
         self.batch = Batch
         self.again = False
+        self.jobs: list[Batch] = []
+        """Leave with the next batch."""
         """The turn that is told of a batch has another one."""
         self.raise_in_turn: Exception | None = None
         self.raise_in_reload: Exception | None = None
@@ -132,6 +156,8 @@ class EchoNode:
             case ["DISK"]:
                 self.writing[self.tokens] = conn
                 out.disk.append(self.batch(self.tokens, self.ran, self.disk_failure))
+                jobs, self.jobs = self.jobs, []
+                out.disk += jobs
             case ["DIAL", port, *own]:
                 self.dialing[self.tokens] = conn
                 out.dials.append(Dial(self.tokens, "localhost", int(port), own=tuple(own)))
@@ -150,6 +176,10 @@ class EchoNode:
             case ["QUIT"]:
                 out.writes.append((conn, b"BYE\r\n"))
                 out.closes.append((conn, "asked"))
+
+    async def failures(self) -> list[str]:
+        """Why batches failed that it was told of."""
+        return [reason for one in self.seen for _, reason in one.disk_failed]
 
     def results(self, inputs: TurnInputs, out: TurnOutputs) -> None:
         for token, ok in inputs.verified:
@@ -175,6 +205,8 @@ class EchoNode:
                 out.exit = "asked"
 
     def synced(self, ticket: int, out: TurnOutputs) -> None:
+        if ticket < 0:
+            return
         conn = self.writing.pop(ticket)
         out.writes.append((conn, b"SYNCED\r\n"))
         if self.again:

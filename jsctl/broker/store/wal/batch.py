@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from jsctl.broker.errors import DiskError, DiskFull, SyncFailed
 from jsctl.broker.pieces import gathered
-from jsctl.broker.ports import Disk, File
+from jsctl.broker.ports import Disk, DiskFile, File, Syncer
 from jsctl.broker.store.wal import format as fmt
 from jsctl.broker.store.wal.format import Claim
 from jsctl.broker.store.wal.recovery import FoundSegment, segment_name
@@ -33,10 +33,10 @@ class WalWriter:
         """Why a frame could not be written: none is written behind it."""
         self._disk = disk
         self._directory = directory
-        self._file: File | None = None
+        self._file: DiskFile | None = None
         self._name = ""
 
-    def file(self, number: int, length: int) -> File:
+    def file(self, number: int, length: int) -> DiskFile:
         """The segment's file, kept open until another one is asked for."""
         name = segment_name(number, length)
         if self._file is None or self._name != name:
@@ -44,6 +44,10 @@ class WalWriter:
             self._file = self._disk.open(f"{self._directory}/{name}")
             self._name = name
         return self._file
+
+    def first(self, promise: Callable[[], None]) -> None:
+        """Nothing changes on the disk before `promise` was called."""
+        self._disk.first(promise)
 
     def create(self, wanted: NewSegment, spare: tuple[int, int] | None = None) -> None:
         """Make a segment, out of a spare one of the same length if there is one.
@@ -174,6 +178,8 @@ class WalBatch:
     """The segment that ended, where this frame is the first one of the next."""
     retired: list[tuple[int, int]] = field(default_factory=list)
     reserve_error: str = ""
+    _own: bytes = b""
+    """The frame's hash, once it is written."""
 
     @property
     def brief(self) -> "WalBatch | None":
@@ -183,12 +189,22 @@ class WalBatch:
 
     def run(self) -> None:
         """Write and sync. Raises DiskFull (may be run again), SyncFailed or DiskError (final)."""
+        self._do(self._write)
         self.promise()
         self.finish()
 
+    def begin(self, syncer: Syncer | None, *, taken: bool) -> None:
+        """Write, and have the sync begin if there is who does it."""
+        self._do(self._write)
+        if syncer is not None:
+            self.writer.file(*self.segment).begin_sync(syncer, tells=not taken)
+        if taken:
+            self.writer.first(self.promise)
+
     def promise(self) -> None:
         """Until the frame is durable."""
-        self._do(self._write)
+        if not self.claim.hash:
+            self._do(self._sync)
 
     def finish(self) -> None:
         """What says so, and the segments that are to be made or to go."""
@@ -210,9 +226,13 @@ class WalBatch:
         writer = self.writer
         for one in self.create:
             writer.create(one)
-        file = writer.file(*self.segment)
-        if not self.claim.hash:
-            self._write_frame(file)
+        if not self._own:
+            self._write_frame(writer.file(*self.segment))
+
+    def _sync(self) -> None:
+        assert self._own, "what is not written is not promised"
+        self.writer.file(*self.segment).sync()
+        self.writer.last_hash = self.claim.hash = self._own
 
     def _note(self) -> None:
         self._mirror(self.writer.file(*self.segment))
@@ -233,9 +253,7 @@ class WalBatch:
             self.oldest,
         )
         file.write(self.offset, (header, *body))
-        file.sync()
-        writer.last_hash = own
-        self.claim.hash = own
+        self._own = own
 
     def _mirror(self, file: File) -> None:
         """Say in the segment that the frame is durable; the next sync covers this."""

@@ -1,0 +1,126 @@
+"""The thread that syncs a file beside the interpreter."""
+
+import errno
+import os
+import select
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jsctl.broker.accel.choice import compiled, made_syncer
+from jsctl.broker.errors import SyncFailed
+from jsctl.broker.ports import Syncer
+from jsctl.broker.store.disk import RealDisk
+
+pytestmark = pytest.mark.skipif(compiled() is None, reason="the compiled loops are not built")
+READABLE_MS = 10_000
+
+
+@pytest.fixture
+def syncer() -> Iterator[Syncer]:
+    from jsctl.broker.accel._syncs import Syncer as Compiled
+
+    made = Compiled()
+    yield made
+    made.close()
+
+
+def readable(syncer: Syncer, wait_ms: int) -> bool:
+    look = select.poll()
+    look.register(syncer.fileno(), select.POLLIN)
+    return bool(look.poll(wait_ms))
+
+
+def test_a_sync_ends_and_tells_where_that_is_asked_for(syncer: Syncer, tmp_path: Path) -> None:
+    with (tmp_path / "file").open("wb") as file:
+        for tells in (True, False, True, True):
+            file.write(b"more")
+            file.flush()
+            syncer.begin(file.fileno(), tells)
+            assert not tells or readable(syncer, READABLE_MS)
+            assert syncer.end() == 0
+            assert syncer.took_ns > 0
+            assert not readable(syncer, 0)
+
+
+def test_a_failure_is_the_systems_number(syncer: Syncer, tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    try:
+        syncer.begin(writing, True)
+        assert readable(syncer, READABLE_MS)
+        assert syncer.end() == errno.EINVAL
+    finally:
+        os.close(reading)
+        os.close(writing)
+    with (tmp_path / "file").open("wb") as file:
+        syncer.begin(file.fileno(), False)
+        assert syncer.end() == 0
+
+
+def test_one_at_a_time_and_an_end_for_each(syncer: Syncer, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="no sync"):
+        syncer.end()
+    with (tmp_path / "file").open("wb") as file:
+        syncer.begin(file.fileno(), True)
+        with pytest.raises(RuntimeError, match="there is a sync already"):
+            syncer.begin(file.fileno(), True)
+        assert syncer.end() == 0
+        with pytest.raises(RuntimeError, match="no sync"):
+            syncer.end()
+        for wrong in (-1, 1 << 40):
+            with pytest.raises((ValueError, OverflowError)):
+                syncer.begin(wrong, False)
+        with pytest.raises(TypeError):
+            syncer.begin("no number", False)  # type: ignore[arg-type]
+
+
+def test_the_end_waits_for_what_is_under_way(syncer: Syncer, tmp_path: Path) -> None:
+    with (tmp_path / "file").open("wb") as file:
+        syncer.begin(file.fileno(), False)
+        syncer.close()
+        syncer.close()
+        with pytest.raises(RuntimeError):
+            syncer.begin(file.fileno(), False)
+
+
+def test_a_forked_process_has_no_thread(syncer: Syncer, tmp_path: Path) -> None:
+    with (tmp_path / "file").open("wb") as file:
+        syncer.begin(file.fileno(), False)
+        child = os.fork()
+        if not child:
+            try:
+                syncer.end()
+            except RuntimeError:
+                syncer.close()
+                os._exit(7)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        assert syncer.end() == 0
+
+
+def test_the_loops_in_python_sync_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert made_syncer() is not None
+    monkeypatch.setenv("JSCTL_PURE", "1")
+    assert made_syncer() is None
+
+
+def test_a_file_of_a_disk(syncer: Syncer, tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path / "disk")
+    file = disk.open("file", create=True)
+    file.write(0, (b"first",))
+    file.begin_sync(syncer, tells=True)
+    file.sync()
+    assert not readable(syncer, 0)
+    file.begin_sync(syncer, tells=False)
+    file.close()
+    os.mkfifo(tmp_path / "pipe")
+    failing = disk.open("file")
+    number = os.open(tmp_path / "pipe", os.O_RDWR)
+    failing._fd, kept = number, failing._fd
+    failing.begin_sync(syncer, tells=False)
+    with pytest.raises(SyncFailed, match="Invalid argument"):
+        failing.sync()
+    failing._fd = kept
+    os.close(number)
+    failing.close()
