@@ -10,7 +10,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 PACKAGE = "jsctl.broker.accel."
-MODULES = ("_lane", "_columns", "_sockets")
+MODULES = ("_lane", "_columns", "_sockets", "_syncs")
 VARIABLE = "JSCTL_LANE_BUILD"
 
 
