@@ -143,7 +143,7 @@ class Checker:
             if not _missing(name, known, after.groups.get(name), after, known.last + 1):
                 del machine.decay.lacking[name]
                 machine.decay.doubtful.discard(name)
-        machine.decay.log = False
+        machine.decay.met, machine.decay.log = machine.decay.log, False
         for group in process.engine.groups.by_name.values():
             self._meet(process, group)
 
@@ -162,6 +162,9 @@ class Checker:
         process.seen[group.name] = raft.base_index
         if self.history(group.name).excused:
             return
+        if machine.decay.met and raft.standing.kind is StandingKind.UNKNOWN:
+            # It may be younger than the damage. If nobody else has it, it stays offline.
+            self.history(group.name).excused = self.history(group.name).voters == (process.peer,)
         if group.name in machine.decay.doubtful:
             machine.decay.doubtful.discard(group.name)
             lacks = machine.decay.lacking.pop(group.name, None) is not None

@@ -70,6 +70,8 @@ class Decay:
 
     log: bool = False
     """Part of the log, since the last start."""
+    met: bool = False
+    """The same, of what the process that runs found when it started."""
     doubtful: set[str] = field(default_factory=set)
     """Groups that must not begin as whole ones: what they promised is gone."""
     lacking: dict[str, DurableGroup] = field(default_factory=dict)
