@@ -22,7 +22,7 @@ from jsctl.broker.conf.flags import TLS_HELP, Parsed, UsageError, help_text, par
 from jsctl.broker.conf.override import override
 from jsctl.broker.errors import BrokerError, ConfigError, ConfigErrors
 from jsctl.broker.lifetime import Leave, NodeMaker, Server
-from jsctl.broker.machine import Chance, descriptor_max, raise_limits
+from jsctl.broker.machine import Chance, check_limits, descriptor_max, raise_limits
 from jsctl.broker.options import COMPATIBLE_VERSION, Options
 from jsctl.broker.ports import Disk
 from jsctl.broker.server import signals
@@ -90,6 +90,7 @@ def _dispatch(parsed: Parsed, make_node: NodeMaker, leave: Leave) -> int:
     if errors:
         raise ConfigErrors(errors)
     raise_limits()
+    check_limits(options)
     looks = made_looks()
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(looks)) as runner:
         again = partial(_read_again, parsed)

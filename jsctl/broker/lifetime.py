@@ -25,7 +25,6 @@ from jsctl.broker.errors import BrokerError, ConfigError, ConfigErrors, Damaged
 from jsctl.broker.machine import (
     complete,
     keep_limits,
-    limit_warnings,
     new_server_id,
     store_path,
     with_limits,
@@ -231,7 +230,7 @@ class Server:
         self._info(f"  ID:       {self._server_id}")
         if options.config_file:
             self._info(f"Using configuration file: {options.config_file} ({options.config_digest})")
-        found = [*start_warnings(options), *limit_warnings(options), *options.warnings]
+        found = [*start_warnings(options), *options.warnings]
         for warning in found:
             self._log.line(LogLevel.WARNING, warning)
 

@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Iterator
 from pathlib import Path
 
+from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import GIB, MIB, UNLIMITED, JetStreamOptions, Options
 from jsctl.dataclass import replace
 
@@ -57,15 +58,16 @@ def raise_limits() -> None:
             resource.setrlimit(limit, (hard, hard))
 
 
-def limit_warnings(options: Options) -> list[str]:
-    """What the process may not do, and its server may want to."""
+def check_limits(options: Options) -> None:
+    """Raises ConfigError if a server with these could not write what one turn of it may need:
+    nothing behind it would be written either, however long that waits."""
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-    if not options.jetstream.enabled or not 0 <= limit < FILE_BYTES_MIN:
-        return []
-    return [
-        f"Files may not be larger than {limit} bytes (ulimit -f): what needs a larger one waits as "
-        f"if the disk was full; allow {FILE_BYTES_MIN}"
-    ]
+    if options.jetstream.enabled and 0 <= limit < FILE_BYTES_MIN:
+        raise ConfigError(
+            f"files may not be larger than {limit} bytes, and those of JetStream may need more",
+            place="ulimit -f",
+            remedy=f"allow {FILE_BYTES_MIN} bytes, or start without JetStream",
+        )
 
 
 def descriptor_max(share: int = 1) -> int:

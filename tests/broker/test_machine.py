@@ -6,7 +6,8 @@ from collections import Counter
 
 import pytest
 
-from jsctl.broker.machine import DRAWN_BYTES, FILE_BYTES_MIN, Chance, limit_warnings
+from jsctl.broker.errors import ConfigError
+from jsctl.broker.machine import DRAWN_BYTES, FILE_BYTES_MIN, Chance, check_limits
 from jsctl.broker.options import JetStreamOptions, Options
 
 DRAWS = 20_000
@@ -44,7 +45,7 @@ def test_the_system_is_asked_once_for_some_hundred_numbers(
 
 
 @pytest.mark.parametrize(
-    ("limit", "stored", "warned"),
+    ("limit", "stored", "refused"),
     [
         (FILE_BYTES_MIN - 1, True, True),
         (FILE_BYTES_MIN - 1, False, False),
@@ -52,13 +53,16 @@ def test_the_system_is_asked_once_for_some_hundred_numbers(
         (resource.RLIM_INFINITY, True, False),
     ],
 )
-def test_a_store_whose_files_may_not_grow_is_warned_of(
-    monkeypatch: pytest.MonkeyPatch, limit: int, stored: bool, warned: bool
+def test_a_store_whose_files_may_not_grow_does_not_start(
+    monkeypatch: pytest.MonkeyPatch, limit: int, stored: bool, refused: bool
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, limit))
-    found = limit_warnings(Options(jetstream=JetStreamOptions(enabled=stored)))
-    assert len(found) == warned
-    assert all(str(limit) in one and "ulimit -f" in one for one in found)
+    options = Options(jetstream=JetStreamOptions(enabled=stored))
+    if not refused:
+        check_limits(options)
+        return
+    with pytest.raises(ConfigError, match=rf"ulimit -f: .*{limit} bytes.*{FILE_BYTES_MIN}"):
+        check_limits(options)
 
 
 def test_two_have_other_numbers() -> None:

@@ -14,6 +14,7 @@ from zlib import crc32
 from jsctl.broker.errors import DiskError, DiskFull
 from jsctl.broker.ports import Disk, File
 from jsctl.broker.store.segments.catalogue import CatalogueWrite, catalogue_name
+from jsctl.broker.store.segments.erasures import write_erasures
 from jsctl.broker.store.segments.rewrite import SegmentRewrite
 from jsctl.broker.store.segments.segment import segment_name
 from jsctl.dataclass import dataclass
@@ -119,6 +120,10 @@ class CheckpointJob:
     catalogues: list[CatalogueWrite] = field(default_factory=list)
     index: bytes | None = None
     doomed: list[int] = field(default_factory=list)
+    erase: list[int] = field(default_factory=list)
+    """Segments of which something is to be erased."""
+    noted: list[int] | None = field(default_factory=list)
+    """Of which the disk says so; None: that is not known."""
 
     def run(self) -> None:
         """Sync segments first, then say so, then remove what is not needed. Raises DiskError."""
@@ -142,6 +147,7 @@ class CheckpointJob:
             except DiskFull:
                 # It is only a shortcut, and what comes next may make room.
                 self.disk.remove(f"{self.directory}/{INDEX_NAME}.new")
+        self._note_erasures()
         self.disk.sync_directory(self.directory)
         self._write_slot()
         for number in self.doomed:
@@ -151,6 +157,15 @@ class CheckpointJob:
             self.disk.remove(f"{self.directory}/{segment_name(number)}")
         if self.doomed:
             self.disk.sync_directory(self.directory)
+
+    def _note_erasures(self) -> None:
+        """Behind this checkpoint the log tells of none."""
+        made = {one.number for one in self.rewrites if one.made is not None}
+        left = [number for number in self.erase if number not in made]
+        if left != self.noted:
+            self.noted = None
+            write_erasures(self.disk, self.directory, left)
+            self.noted = left
 
     def _write_catalogues(self) -> None:
         newest = 0

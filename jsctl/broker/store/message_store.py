@@ -22,6 +22,7 @@ from jsctl.broker.store.index import Facts, StoreIndex, record_sum
 from jsctl.broker.store.recovery import Recovery
 from jsctl.broker.store.saved_index import encode_index
 from jsctl.broker.store.scrub import EnvelopeCheck, FileCheck, SmallCheck, SummedCheck
+from jsctl.broker.store.segments.erasures import ERASE_NAME, read_erasures
 from jsctl.broker.store.segments.files import SegmentFiles, StoreOptions
 from jsctl.broker.store.segments.open_files import waits_for_room
 from jsctl.broker.store.segments.rewrite import LiveRecords, RestoredRecords, SegmentRewrite
@@ -57,6 +58,11 @@ class MessageStore(StreamStore):
         """Segments, at the last look, of which something is to be erased."""
         self._doubtful = False
         """A copy of the durable position does not check: it is to be written anew."""
+        self._noted = read_erasures(disk, directory)
+        """Segments of which the disk says that something is to be erased; None: not known."""
+        for one in self._files.segments[:-1]:
+            one.erase = self._noted is None or one.number in self._noted
+            self.erasing |= one.erase
 
     @staticmethod
     def open(
@@ -133,6 +139,8 @@ class MessageStore(StreamStore):
             catalogues=catalogues,
             index=self._encode_index() if wants_index else None,
             doomed=files.doomed,
+            erase=[one.number for one in files.segments if one.erase],
+            noted=self._noted,
         )
         files.unsynced, files.doomed = set(), []
         files.pin({one.number for one in rewrites})
@@ -160,6 +168,7 @@ class MessageStore(StreamStore):
 
     def _take_results(self) -> None:
         assert self._job is not None, "a job is running"
+        self._noted = self._job.noted
         self._files.pin(set())
         for write in self._job.catalogues:
             write.landed()
@@ -191,7 +200,7 @@ class MessageStore(StreamStore):
             place = f"{files.directory}/{DURABLE_NAME}"
             verify = partial(damage_of_slots, directory=files.directory)
             found.append(SmallCheck(place, verify, required=True))
-        found.append(SummedCheck(f"{files.directory}/{INDEX_NAME}"))
+        found += [SummedCheck(f"{files.directory}/{name}") for name in (INDEX_NAME, ERASE_NAME)]
         return found
 
     def suspect(self, check: FileCheck) -> tuple[int, int] | None:
@@ -205,7 +214,9 @@ class MessageStore(StreamStore):
             # It is only a shortcut, and made anew when it is worth it.
             files.disk.remove(check.path)
             return 1, 0
-        self._doubtful = check.path.endswith(DURABLE_NAME)
+        self._doubtful = check.path.endswith((DURABLE_NAME, ERASE_NAME))
+        if check.path.endswith(ERASE_NAME):
+            self._noted = None
         return (1, 0) if self._doubtful else None
 
     def _suspect_segment(self, check: EnvelopeCheck) -> tuple[int, int] | None:

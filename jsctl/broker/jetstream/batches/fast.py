@@ -128,7 +128,9 @@ class FastBatches:
             return
         batch, said = found
         batch.active_ns = time_ns
-        if said.operation is FastOperation.PING:
+        if batch.ended and self._stream.config.num_replicas <= 1:
+            self._refuse_behind(batch, reply, building, made)
+        elif said.operation is FastOperation.PING:
             self._ping(batch, said, reply, building, made)
         elif not batch.ended:
             self._append(batch, said, publish, building, made, checks)
@@ -370,6 +372,16 @@ class FastBatches:
         now = batch.now
         ack = self._sequencer.acks.batch(now.stored, batch.id, now.seq)
         self._tell(now.stored, (reply, ack), building, made)
+
+    def _refuse_behind(
+        self, batch: FastBatch, reply: bytes, building: Building, made: Admitted
+    ) -> None:
+        """As nats-server: where there are no others, a batch is over with its end. That is told
+        before."""
+        if not self.quiet:
+            error = api_error("JSBatchPublishUnknownBatchIDErr")
+            refusal = self._sequencer.acks.refusal(error)
+            self._tell(batch.now.stored, (reply, refusal), building, made)
 
     def _end(self, batch: FastBatch) -> None:
         batch.ended = True

@@ -16,7 +16,7 @@ from jsctl.broker.errors import DiskError
 from jsctl.broker.store.disk import ASIDE, DIRECTORY, FILE, LINK, RealDisk
 
 _STATE = r"state\.[01]"
-_STORE = r"(?:\d{10}\.(?:seg|cat)|durable|index)"
+_STORE = r"(?:\d{10}\.(?:seg|cat)|durable|index|erase)"
 _FILES = re.compile(
     r"identity\.[01]|held-room|log/[0-9a-f]{10}-[0-9a-f]{8}\.wal|assigned/\d+"
     rf"|(?:meta|founding|evicted|log-lost)/{_STATE}"

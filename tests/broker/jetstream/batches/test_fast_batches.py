@@ -30,7 +30,7 @@ from tests.support.quick import examples
 
 @pytest.fixture
 def rig() -> AdmissionRig:
-    return AdmissionRig(allow_batched=True)
+    return AdmissionRig(allow_batched=True, num_replicas=3)
 
 
 # Marks
@@ -108,6 +108,18 @@ def test_an_end_waits_for_what_is_in_flight(rig: AdmissionRig) -> None:
     send(rig, (1, COMMIT), name="c")
     rig.settle()
     assert rig.stream.batches == {}
+
+
+@pytest.mark.parametrize("end", [COMMIT, END])
+@pytest.mark.parametrize("behind", [(5, APPEND), (4, APPEND), (5, PING), (5, COMMIT), (1, START)])
+def test_one_replica_refuses_what_is_right_behind_the_end(
+    end: FastOperation, behind: tuple[int, FastOperation]
+) -> None:
+    rig = AdmissionRig(allow_batched=True)
+    send(rig, (1, START), (2, APPEND), (3, APPEND), (4, end), behind)
+    rig.settle()
+    assert [one[0] for one in heard(rig)[-2:]] == ["done", "refused"]
+    assert rig.stream.store.messages == 4 - (end is END)
 
 
 def test_gaps_end_a_batch_or_not(rig: AdmissionRig) -> None:
