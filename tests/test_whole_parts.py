@@ -10,6 +10,11 @@ By names alone, over the syntax trees: of `one.name = something` nobody knows wh
 a breach where a class of another module begins with None under that name, and the module that
 assigns knows the class, or reaches the object through another one; unless a record that it could
 as well be has such a field.
+
+Two more things come to the same. Who makes an object of another module, and assigns to it before
+anybody else sees it, has made it with placeholders. And who puts a function into a list that an
+object keeps has it call back: what happened is noted as a fact, which is plain data and names no
+way back to whom it is about.
 """
 
 import ast
@@ -40,11 +45,13 @@ RECORDS = {
     "RouteAddress": "when a server is dialed next, as the schedule of dials has it",
     "Accepted": "who a client is, of which its certificate tells later",
     "ClientSession": "`sessions/review.py` looks again at what it is allowed, after a reload",
-    "Subscription": "what its owner may not hear of it follows from permissions, which change",
     "RaftState": "the state on which the functions of raft work, in a module for each matter",
     "RaftGroup": "what its parts know of a group: durability, checkpoints, the schedule",
     "Segment": "its file and its table are there while they are needed",
     "KnownNewest": "what a search left behind for the next one",
+    "Taken": "a publish on its way into a stream: each rule notes what it comes to",
+    "Positions": "the sequences of a subject, in the form that takes least; its index changes it",
+    "Router": "what routes beside it joins when it is made, and is told of accounts and mappings",
 }
 """Classes whose fields others assign, and why that is right. An entry that is no longer needed is a
 breach, too."""
@@ -137,12 +144,152 @@ def breaches(texts: dict[str, str], records: Collection[str]) -> tuple[list[str]
     return found, needed
 
 
-def test_nothing_is_filled_in_from_outside() -> None:
+def named(called: ast.expr) -> str:
+    """What is called, without where it is."""
+    if isinstance(called, ast.Name):
+        return called.id
+    return called.attr if isinstance(called, ast.Attribute) else ""
+
+
+def made_here(part: ast.AST) -> dict[str, str]:
+    """Variable -> what was called for it: its class, if it is one."""
+    found: dict[str, str] = {}
+    for step in ast.walk(part):
+        if isinstance(step, ast.Assign) and isinstance(step.value, ast.Call):
+            found |= {
+                one.id: named(step.value.func) for one in step.targets if isinstance(one, ast.Name)
+            }
+    return found
+
+
+def finished_later(texts: dict[str, str]) -> list[tuple[str, str]]:
+    """(class, where) of objects that a function of another module makes and then assigns to."""
+    trees = {path: ast.parse(text) for path, text in texts.items()}
+    homes = {made.name: path for path, tree in trees.items() for made in classes(tree)}
+    found: dict[tuple[str, str], None] = {}
+    for path, tree in trees.items():
+        for part in ast.walk(tree):
+            if not isinstance(part, ast.FunctionDef):
+                continue
+            made = made_here(part)
+            for step in (one for one in ast.walk(part) if isinstance(one, ast.Assign)):
+                for target, value in pairs(step):
+                    if not isinstance(target, ast.Attribute) or is_none(value):
+                        continue
+                    of = made.get(target.value.id, "") if isinstance(target.value, ast.Name) else ""
+                    if homes.get(of, path) != path:
+                        found[of, f"{path}:{step.lineno}: {target.attr}"] = None
+    return list(found)
+
+
+def is_callback(annotation: ast.expr) -> bool:
+    """Whether it says that something holds functions."""
+    return any(isinstance(one, ast.Name) and one.id == "Callable" for one in ast.walk(annotation))
+
+
+def lists_of_callbacks(made: ast.ClassDef) -> set[str]:
+    """Fields of a class that hold several functions."""
+    return {
+        named(step.target) or ast.unparse(step.target)
+        for step in ast.walk(made)
+        if isinstance(step, ast.AnnAssign)
+        and isinstance(step.annotation, ast.Subscript)
+        and named(step.annotation.value) in ("list", "set", "dict", "deque")
+        and is_callback(step.annotation)
+    }
+
+
+def put_elsewhere(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """(field, line) where something is put into a field of another object."""
+    for call in (one for one in ast.walk(tree) if isinstance(one, ast.Call)):
+        put = call.func
+        if not isinstance(put, ast.Attribute) or put.attr not in ("append", "add"):
+            continue
+        field = put.value
+        if not isinstance(field, ast.Attribute):
+            continue
+        if not (isinstance(field.value, ast.Name) and field.value.id == "self"):
+            yield field.attr, call.lineno
+
+
+def called_back(texts: dict[str, str]) -> list[tuple[str, str]]:
+    """(class, where) of functions that other modules put into such a field."""
+    trees = {path: ast.parse(text) for path, text in texts.items()}
+    holders: dict[str, dict[str, str]] = {}
+    for path, tree in trees.items():
+        for made in classes(tree):
+            for name in lists_of_callbacks(made):
+                holders.setdefault(name, {})[made.name] = path
+    found = []
+    for path, tree in trees.items():
+        for name, line in put_elsewhere(tree):
+            of = holders.get(name, {}).items()
+            found += [(holder, f"{path}:{line}: {name}") for holder, home in of if home != path]
+    return found
+
+
+def ways_back(texts: dict[str, str]) -> list[str]:
+    """Fields that hold a function."""
+    return [
+        f"{path}:{one.lineno}: {named(one.target)}"
+        for path, text in texts.items()
+        for one in ast.walk(ast.parse(text))
+        if isinstance(one, ast.AnnAssign) and is_callback(one.annotation)
+    ]
+
+
+def broker() -> dict[str, str]:
+    """All its modules."""
     paths = sorted((ROOT / BROKER).rglob("*.py"))
-    texts = {path.relative_to(ROOT).as_posix(): path.read_text() for path in paths}
+    return {path.relative_to(ROOT).as_posix(): path.read_text() for path in paths}
+
+
+def test_nothing_is_filled_in_from_outside() -> None:
+    texts = broker()
     found, needed = breaches(texts, RECORDS)
     assert not found, "given when it is made, or told by a method:\n" + "\n".join(found)
+    more = [*finished_later(texts), *called_back(texts)]
+    wrong = [f"{where} of {name}" for name, where in more if name not in RECORDS]
+    assert not wrong, "given when it is made, or noted as a fact:\n" + "\n".join(wrong)
+    needed |= {name for name, _ in more}
     assert needed == set(RECORDS), f"not needed: {set(RECORDS) - needed}"
+
+
+def test_facts_name_no_way_back() -> None:
+    told = {path: text for path, text in broker().items() if path.endswith("/facts.py")}
+    found = ways_back(told)
+    assert not found, "plain data:\n" + "\n".join(found)
+    fact = "class Served:\n    name: str\n    told: Callable[[], None]\n"
+    assert ways_back({**told, "facts.py": fact}) == ["facts.py:3: told"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("def f():\n    made = Child()\n    made.x = 2", ["Child"]),
+        ("def f():\n    made = child.Child(1)\n    made.y, made.x = 1, 2", ["Child", "Child"]),
+        ("def f(made):\n    made.x = 2", []),
+        ("def f():\n    made = Child()\n    made.owner = None", []),
+        ("class Child:\n    def f(self):\n        made = Child()\n        made.x = 1", []),
+    ],
+)
+def test_what_is_finished_later_is_found(text: str, expected: list[str]) -> None:
+    texts = {"owner.py": text} if "class" in text else {"child.py": DECLARED, "owner.py": text}
+    assert [name for name, _ in finished_later(texts)] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("class Owner:\n    def f(self):\n        self.child.told.append(self.g)", ["Child"]),
+        ("def f(child):\n    child.told.append(print)", ["Child"]),
+        ("def f(child):\n    child.plain.append(1)", []),
+        ("class Own:\n    def f(self):\n        self.told.append(print)", []),
+    ],
+)
+def test_who_is_called_back_is_found(text: str, expected: list[str]) -> None:
+    child = "class Child:\n    told: list[Callable[[], None]]\n    plain: list[int]\n"
+    assert [name for name, _ in called_back({"child.py": child, "owner.py": text})] == expected
 
 
 BEGINS_WITHOUT = """class Child:

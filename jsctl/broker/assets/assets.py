@@ -284,11 +284,9 @@ class Assets:
             created_ns=assignment.created_ns,
             acks_watched=stream.stream.config.retention is not Retention.LIMITS,
         )
-        files = ReplicaFiles(self.context.disk, directory)
-        if loaded.state is not None:
-            files.generation = loaded.state.generation
-            if group.storage != "memory":
-                consumer.restore(loaded.state.snapshot)
+        files = ReplicaFiles.behind(self.context.disk, directory, loaded.state)
+        if loaded.state is not None and group.storage != "memory":
+            consumer.restore(loaded.state.snapshot)
         return self._put_consumer(
             assignment, consumer, stream, files, self._raft(group, loaded), loaded
         )

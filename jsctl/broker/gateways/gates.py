@@ -1,6 +1,5 @@
 """Gateways of the node: the door between the turn's words and the connections of other clusters."""
 
-from collections.abc import Callable
 from dataclasses import field
 
 from jsctl.broker.gateways import wire
@@ -18,7 +17,6 @@ from jsctl.broker.gateways.types import (
     GatewaySettings,
 )
 from jsctl.broker.interest.links import GatewayLink
-from jsctl.broker.interest.targets import Subscription
 from jsctl.broker.linking import fields
 from jsctl.broker.linking.door import LinkDoor, refuse_bad
 from jsctl.broker.linking.rests import Rests, turn_valve
@@ -91,10 +89,6 @@ class Gates(LinkDoor[Gate]):
         """Accounts, limits or certificates have changed; see `conf/reload.py` for what else may."""
         self.connections.change_settings(settings)
         self._lane.forget()
-
-    def watch(self, seen: Callable[[Subscription, bool], None]) -> None:
-        """Have somebody told of what other clusters begin to listen to, and of what no longer."""
-        self.routing.watching.append(seen)
 
     def told_by_routes(self, gateway: str, urls: tuple[str, ...], now_ns: int) -> None:
         """Another server of this cluster tells of another cluster."""

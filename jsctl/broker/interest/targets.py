@@ -361,6 +361,7 @@ class Subscription:
         local_only: bool = False,
         weight: int = 1,
         origin: bytes = b"",
+        denied: Filters | None = None,
     ) -> None:
         self.account = account
         self.subject = subject
@@ -371,9 +372,8 @@ class Subscription:
         self.local_only = local_only
         self.weight = weight
         self.origin = origin
-        self.maximum = 0
-        self.delivered = 0
-        self.denied: Filters | None = None
+        self.maximum = self.delivered = 0
+        self.denied = denied
 
 
 class QueueGroup:

@@ -61,7 +61,9 @@ class Serving:
         searched = 0 if stream is None else stream.store.subjects_searched - before
         self.budget.left -= REQUEST_UNITS + searched // LOOKED_AT
         self.answer(fact.request, body, headers)
-        fact.told()
+        consumer = self.view.consumer_replica(made.account, made.stream, made.name)
+        if consumer is not None:
+            consumer.answered(fact.request)
 
 
 def answer_headers(view: ApiView, fact: ConsumerServes) -> bytes:

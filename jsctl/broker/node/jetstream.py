@@ -158,7 +158,7 @@ class JetStream:
             return
         if meta.bootstrap.other_clusters:
             self._far.ask(now_ns)
-        meta.bare = (bare | self._far.bare()) - serving
+        meta.know_bare((bare | self._far.bare()) - serving)
 
     # In a turn
 

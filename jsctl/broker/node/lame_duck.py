@@ -66,7 +66,7 @@ class LameDuck:
         if command is Command.LAME_DUCK and self.stage is Stage.STAYING:
             self.lame = True
             self._log("Entering lame duck mode, stop accepting new clients")
-            self.identity.lame_duck = True
+            self.identity.leave()
             self.sessions.send_info()
         elif command is Command.SHUTDOWN and (self._is_slow or self.stage is Stage.STAYING):
             self.lame = False

@@ -13,6 +13,7 @@ from jsctl.broker.node.running import RunningNode
 from jsctl.broker.options import Options
 from jsctl.broker.ports import Disk, ZoneOffset, only_utc
 from jsctl.broker.routing import setup
+from jsctl.broker.routing.limits import ServerIdentity
 from jsctl.broker.routing.router import Router
 from jsctl.broker.sessions.last_line import LastLine
 from jsctl.broker.sessions.request_budget import RequestBudget
@@ -70,18 +71,14 @@ class Node:
         self._disk = disk
         self._jitter = jitter
         self._incarnation = incarnation
-        self.identity = setup.identity(options, server_id)
+        self._server_id = server_id
         self._replies = None
         if options.gateway.enabled or options.leafnodes.enabled:
             self._replies = gateway_replies.replies_of(options.gateway.name, server_id)
         answers = Sink() if options.jetstream.enabled else None
         accounts, limits = Accounts(options), setup.limits(options)
         self.router = Router(accounts, limits, jitter, self._replies, answers)
-        self.sessions = Sessions(
-            self.router, self.identity, self.router.limits, options.client.closed_clients_max
-        )
         self._addresses: dict[str, tuple[str, int]] = {}
-        self._client_urls: tuple[str, ...] = ()
         self._reached_at: tuple[str, ...] = ()
         self._found_at: dict[str, str] = {}
         """The host by which servers elsewhere find this one, by kind of listener."""
@@ -100,39 +97,42 @@ class Node:
         self._addresses[kind] = (host, port)
         if kind == "client":
             self._reached_at = tuple(reached_at)
-            self._advertise()
         else:
             self._found_at[kind] = reached_at[0] if reached_at else ""
 
-    def _advertise(self) -> None:
+    def _identity(self) -> ServerIdentity:
         host, port = self._addresses["client"]
         told = advertised(self._options.client_advertise, port)
-        self.identity.host, self.identity.port = told or (host, port)
-        self._client_urls = setup.client_urls(told, self._reached_at, port)
+        return setup.identity(self._options, self._server_id, *(told or (host, port)))
+
+    def _client_urls(self) -> tuple[str, ...]:
+        port = self._addresses["client"][1]
+        told = advertised(self._options.client_advertise, port)
+        return setup.client_urls(told, self._reached_at, port)
 
     def start(self, now_ns: int) -> TurnOutputs:
         """Recover. Raises ConfigError, DiskError, Damaged."""
         assert self._running is None, "a node starts once"
-        options, router, sessions = self._options, self.router, self.sessions
+        options, router, identity = self._options, self.router, self._identity()
         router.now_ns = now_ns
-        leafs = self._leafs() if options.leafnodes.enabled else None
-        gates = self._gates() if options.gateway.enabled else None
-        links = self._links() if options.clustered else None
+        kept = options.client.closed_clients_max
+        sessions = Sessions(router, identity, router.limits, kept)
+        leafs = self._leafs(sessions) if options.leafnodes.enabled else None
+        gates = self._gates(sessions) if options.gateway.enabled else None
+        links = self._links(sessions) if options.clustered else None
         doors = tuple(door for door in (links, leafs, gates) if door is not None)
         line = LastLine(sessions, tuple(door.close_faulty for door in doors))
         system = router.accounts.system
         name = setup.system_account(options) if system is not None else ""
-        outlet = EventOutlet(router, self.identity.server_id, name)
+        outlet = EventOutlet(router, self._server_id, name)
         budget = RequestBudget(options.jetstream.limits.turn_units_max)
         enabled = options.jetstream.enabled
-        jetstream = self._jetstream(line, outlet, budget) if enabled else None
-        if gates is not None and jetstream is not None:
-            gates.watch(jetstream.far_changed)
+        jetstream = self._jetstream(identity, line, outlet, budget) if enabled else None
         view = jetstream.view if jetstream is not None else None
         engine = jetstream.engine if jetstream is not None else None
         server = ServerParts(
             options,
-            self.identity,
+            identity,
             self._addresses,
             router,
             sessions,
@@ -148,43 +148,41 @@ class Node:
             server,
             jetstream,
             SystemAccount(server, outlet, now_ns),
-            LameDuck(options, engine, sessions, self.identity, self._jitter),
+            LameDuck(options, engine, sessions, identity, self._jitter),
         )
         return self._running.start(now_ns)
 
-    def _links(self) -> "Links":
+    def _links(self, sessions: Sessions) -> "Links":
         return route_links.Links.of(
             self._options,
-            self.identity.server_id,
+            self._server_id,
             self._addresses,
-            self._client_urls,
+            self._client_urls(),
             self._leafnode_url(),
             self._gateway_url(),
             self.router,
-            self.sessions,
+            sessions,
             self._jitter,
         )
 
-    def _leafs(self) -> "Leafs":
+    def _leafs(self, sessions: Sessions) -> "Leafs":
         settings = self._leaf_settings()
-        return leafnodes.Leafs.of(self._options, settings, self.router, self.sessions, self._jitter)
+        return leafnodes.Leafs.of(self._options, settings, self.router, sessions, self._jitter)
 
     def _leaf_settings(self) -> "LeafSettings":
         bound, reached_at = self._addresses.get("leafnode"), self._found_at.get("leafnode", "")
-        server_id = self.identity.server_id
-        return leaf_types.LeafSettings.of(self._options, server_id, bound, reached_at)
+        return leaf_types.LeafSettings.of(self._options, self._server_id, bound, reached_at)
 
-    def _gates(self) -> "Gates":
+    def _gates(self, sessions: Sessions) -> "Gates":
         assert self._replies is not None
         settings = self._gateway_settings()
-        router, sessions = self.router, self.sessions
-        return gateways.Gates.of(settings, self._replies, router, sessions, self._jitter)
+        return gateways.Gates.of(settings, self._replies, self.router, sessions, self._jitter)
 
     def _gateway_settings(self) -> "GatewaySettings":
         block = self._options.gateway
         bound = self._addresses.get("gateway", (block.host, block.port))
-        server_id, host = self.identity.server_id, self._found_at.get("gateway", "")
-        return gateway_types.GatewaySettings.of(self._options, server_id, bound, host)
+        host = self._found_at.get("gateway", "")
+        return gateway_types.GatewaySettings.of(self._options, self._server_id, bound, host)
 
     def _gateway_url(self) -> str:
         """Where other clusters connect."""
@@ -197,13 +195,15 @@ class Node:
             return ""
         return self._leaf_settings().address
 
-    def _jetstream(self, line: LastLine, outlet: EventOutlet, budget: RequestBudget) -> "JetStream":
+    def _jetstream(
+        self, identity: ServerIdentity, line: LastLine, outlet: EventOutlet, budget: RequestBudget
+    ) -> "JetStream":
         return node_jetstream.JetStream(
             self._options,
             disk=self._disk,
             jitter=self._jitter,
             incarnation=self._incarnation,
-            identity=self.identity,
+            identity=identity,
             router=self.router,
             line=line,
             outlet=outlet,
@@ -248,14 +248,19 @@ class Node:
         """Take options that were tried out; what they do is done in this call."""
         assert self._running is not None
         self._options = options
-        setup.renew(self.identity, options)
-        self._advertise()
-        told = (self._client_urls, self._leafnode_url(), self._gateway_url())
+        self._running.server.identity.renew(self._identity())
+        told = (self._client_urls(), self._leafnode_url(), self._gateway_url())
         self._running.reload(options, *told)
         if self._running.server.leafs is not None:
             self._running.reload_leafs(self._leaf_settings())
         if self._running.server.gates is not None:
             self._running.reload_gates(self._gateway_settings())
+
+    @property
+    def sessions(self) -> Sessions:
+        """Connections of clients, once it has started."""
+        assert self._running is not None
+        return self._running.server.sessions
 
     @property
     def links(self) -> "Links | None":

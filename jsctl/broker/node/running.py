@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from jsctl.broker.leafnodes.types import LeafSettings
     from jsctl.broker.node import gateways
     from jsctl.broker.node.jetstream import JetStream
-    from jsctl.broker.routes.links import Links
 else:
     gateways = lazy.module("jsctl.broker.node.gateways", optional=True)
 
@@ -207,8 +206,10 @@ class RunningNode:
     @property
     def _is_stirred(self) -> bool:
         """Whether input that no sink captured is something to the parts."""
-        links, jetstream = self._links, self.jetstream
+        links, gates, jetstream = self._links, self._gates, self.jetstream
         if self._agenda.stirred or (links is not None and links.has_peers):
+            return True
+        if gates is not None and gates.routing.news:
             return True
         return jetstream is not None and jetstream.is_stirred
 
@@ -241,8 +242,7 @@ class RunningNode:
 
     def _go_on(self, inputs: TurnInputs, now_ns: int) -> None:
         """With what earlier turns left, then with what came in."""
-        if self._links is not None:
-            self._meet_peers(self._links)
+        self._meet_peers()
         for command in inputs.commands:
             self._command(command, now_ns)
         budget = self._budget
@@ -367,10 +367,17 @@ class RunningNode:
         if self._gates is not None:
             gateways.follow(self._gates, links, self._router.now_ns)
 
-    def _meet_peers(self, links: "Links") -> None:
-        for name, change in links.take_peers():
-            if self.jetstream is not None:
-                self.jetstream.peer_changed(name, change)
+    def _meet_peers(self) -> None:
+        """Pass on which brokers came and went, in this cluster and in others."""
+        jetstream = self.jetstream
+        if self._links is not None:
+            for name, change in self._links.take_peers():
+                if jetstream is not None:
+                    jetstream.peer_changed(name, change)
+        if self._gates is not None:
+            for sub, came in self._gates.routing.take_news():
+                if jetstream is not None:
+                    jetstream.far_changed(sub, came)
 
     def _command(self, command: Command, now_ns: int) -> None:
         if command is Command.RELOAD:
@@ -396,7 +403,7 @@ class RunningNode:
             self.jetstream.know_clusters(connections.bare(), connections.serving(), now_ns)
         if self._links is not None:
             self._follow_links()
-            self._meet_peers(self._links)
+        self._meet_peers()
         self._system.tick(now_ns)
         if self.jetstream is not None:
             self.jetstream.tick(now_ns)

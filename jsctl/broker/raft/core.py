@@ -82,8 +82,8 @@ class Raft(RaftState):
         `reached`: what is on this disk of the state machine has these entries applied, so that they
         were committed.
         """
-        log = RaftLog(base_index, base_term, entries, max(commit, applied))
-        log.commit = max(log.commit, min(reached, log.last_index))
+        known = max(commit, applied, min(reached, base_index + len(entries)))
+        log = RaftLog(base_index, base_term, entries, known)
         membership = Membership(base_index, members)
         membership.append(entries)
         super().__init__(me, log, membership, timing or Timing(), jitter, limits or RaftLimits())

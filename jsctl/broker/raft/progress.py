@@ -54,7 +54,7 @@ class FollowerProgress:
         "resend", "shown", "standing",
     )  # fmt: skip
 
-    def __init__(self, next_index: Index, now: int, *, learner: bool) -> None:
+    def __init__(self, next_index: Index, now: int, *, learner: bool, down: bool = False) -> None:
         self.match: Index = 0
         self.next: Index = next_index
         self.flow = Flow.PROBE
@@ -79,7 +79,7 @@ class FollowerProgress:
         self.shown = False
         """UNKNOWN: an entry was made for it, after it had all others."""
         self.quiet = False
-        self.down = False
+        self.down = down
 
     def sent(self, last: Index, size: int) -> None:
         """Note an append with entries up to `last`."""

@@ -239,9 +239,9 @@ class RaftState:
         self.peers = {peer: p for peer, p in self.peers.items() if peer in members}
         for peer in members.all():
             if peer != self.me and peer not in self.peers:
-                progress = FollowerProgress(self.log.last_index + 1, self.now, learner=False)
-                progress.down = peer in self.down
-                self.peers[peer] = progress
+                self.peers[peer] = FollowerProgress(
+                    self.log.last_index + 1, self.now, learner=False, down=peer in self.down
+                )
         for peer, progress in self.peers.items():
             progress.learner = peer not in members.voters
         self.send_dirty = self.dirty = True

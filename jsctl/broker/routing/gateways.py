@@ -52,8 +52,8 @@ class GatewayRouting:
         self._heard: dict[GatewayLink, Heard] = {}
         self._tally: dict[Namespace, dict[Key, int]] = {}
         """Members of this cluster."""
-        self.watching: list[Callable[[Subscription, bool], None]] = []
-        """Who has to know what other clusters listen to: a subscription that came, or is gone."""
+        self.news: list[tuple[Subscription, bool]] = []
+        """What other clusters listen to since these were taken: it came, or is gone."""
         router.watchers.append(self)
         router.followers.append(self)
         for account in router.accounts:
@@ -65,6 +65,11 @@ class GatewayRouting:
         sub = Subscription(account, GATEWAY_REPLIES, b"", b"", ReplyWay(), local_only=True)
         self._router.add(sub)
         return sub
+
+    def take_news(self) -> list[tuple[Subscription, bool]]:
+        """What came and went, in its order, each time once."""
+        news, self.news = self.news, []
+        return news
 
     def heard_of(self, link: GatewayLink) -> Collection[Subscription]:
         """What a connection told of interest."""
@@ -198,13 +203,11 @@ class GatewayRouting:
         sub = Subscription(account, subject, queue, b"", link, weight=weight)
         self._heard[link].subs[key] = sub
         self._router.admit(sub)
-        for watch in self.watching:
-            watch(sub, True)
+        self.news.append((sub, True))
 
     def _forget(self, sub: Subscription) -> None:
         self._router.withdraw(sub)
-        for watch in self.watching:
-            watch(sub, False)
+        self.news.append((sub, False))
 
     def _message(self, link: GatewayLink, op: Routed) -> None:
         size, router = len(op.payload) + len(op.headers or b""), self._router

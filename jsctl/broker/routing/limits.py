@@ -42,13 +42,14 @@ class RoutingLimits:
 
 @dataclass(slots=True)
 class ServerIdentity:
-    """What INFO says of this server. Changed by gossip (`connect_urls`) and lame duck."""
+    """What INFO says of this server. Changed by gossip, lame duck, and a changed configuration."""
 
     server_id: str
     server_name: str
     version: str = "2.15.1"
     product_version: str = ""
     host: str = "0.0.0.0"
+    """With the port: where clients are told to connect."""
     port: int = 4222
     cluster: str = ""
     domain: str = ""
@@ -61,6 +62,20 @@ class ServerIdentity:
     lame_duck: bool = False
     connect_urls: tuple[str, ...] = ()
     api_level: int = 5
+
+    def renew(self, wanted: "ServerIdentity") -> None:
+        """Say what a changed configuration says."""
+        assert wanted.server_id == self.server_id, "a server keeps its id while it runs"
+        self.host, self.port = wanted.host, wanted.port
+        self.cluster = wanted.cluster
+        self.auth_required = wanted.auth_required
+        self.tls_required = wanted.tls_required
+        self.tls_verify = wanted.tls_verify
+        self.tls_available = wanted.tls_available
+
+    def leave(self) -> None:
+        """The server says good-bye to its clients."""
+        self.lame_duck = True
 
     def fields(
         self, *, payload_bytes_max: int, client_id: int, client_ip: str, auth_required: bool

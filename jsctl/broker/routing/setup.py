@@ -24,15 +24,15 @@ def random_name(jitter: Jitter, length: int) -> str:
     return "".join(NAME_ALPHABET[jitter(len(NAME_ALPHABET))] for _ in range(length))
 
 
-def identity(options: Options, server_id: str) -> ServerIdentity:
-    """What INFO says."""
+def identity(options: Options, server_id: str, host: str, port: int) -> ServerIdentity:
+    """What INFO says; the address is that which clients are told."""
     return ServerIdentity(
         server_id=server_id,
         server_name=options.server_name or server_id,
         version=COMPATIBLE_VERSION,
         product_version=__version__,
-        host=options.listen.host,
-        port=options.listen.port,
+        host=host,
+        port=port,
         cluster=cluster_name(options, server_id),
         domain=options.jetstream.domain,
         jetstream=options.jetstream.enabled,
@@ -52,16 +52,6 @@ def cluster_name(options: Options, server_id: str) -> str:
     if not options.leafnodes.remotes:
         return ""
     return options.cluster.name or options.server_name or server_id
-
-
-def renew(known: ServerIdentity, options: Options) -> None:
-    """Have INFO say what a changed configuration says; its address apart."""
-    wanted = identity(options, known.server_id)
-    known.cluster = wanted.cluster
-    known.auth_required = wanted.auth_required
-    known.tls_required = wanted.tls_required
-    known.tls_verify = wanted.tls_verify
-    known.tls_available = wanted.tls_available
 
 
 def limits(options: Options) -> RoutingLimits:

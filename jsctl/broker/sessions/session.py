@@ -466,9 +466,9 @@ class ClientSession(ClientPeer):
             if not is_valid_subject(op.subject):
                 self.error(b"Invalid Subject")
                 return
-            sub = Subscription(self.account, op.subject, op.queue, op.sid, self)
-            if self.permissions is not None:
-                sub.denied = self.permissions.denied_within(op.subject, op.queue)
+            rules = self.permissions
+            denied = None if rules is None else rules.denied_within(op.subject, op.queue)
+            sub = Subscription(self.account, op.subject, op.queue, op.sid, self, denied=denied)
             self.subscriptions[op.sid] = sub
             self.context.router.add(sub)
         self._ok()

@@ -288,10 +288,11 @@ def test_each_side_says_what_is_its_own(server: Gateway) -> None:
 
 def test_a_connection_that_is_gone_leaves_nothing(server: Gateway) -> None:
     server.gate(server.out, b"RS+ $G a\r\nRS+ $G b q 1\r\nRS+ LATER c\r\n")
-    seen: list[tuple[bytes, bool]] = []
-    server.gates.watching.append(lambda sub, came: seen.append((sub.subject, came)))
+    came = [(sub.subject, came) for sub, came in server.gates.take_news()]
+    assert came == [(b"a", True), (b"b", True)]
     server.gates.drop(server.out)
-    assert seen == [(b"a", False), (b"b", False)]
+    gone = [(sub.subject, came) for sub, came in server.gates.take_news()]
+    assert gone == [(b"a", False), (b"b", False)] and not server.gates.take_news()
     server.say(CLIENT, b"PUB a 1\r\nx\r\nPUB b 1\r\nx\r\n")
     assert server.heard(OUT) == b"" and not server.replies.links
 

@@ -50,7 +50,7 @@ class MetaMember:
         """None without a founding."""
         self.bootstrap: Bootstrap | None = None
         """As long as it is open which meta group this server belongs to."""
-        self.bare: frozenset[str] = frozenset()
+        self._bare: frozenset[str] = frozenset()
         """Other clusters whose servers have no JetStream, as far as they are known."""
         self._context = context
         self._cluster = cluster
@@ -103,7 +103,7 @@ class MetaMember:
             for peer, news in cluster.servers.items()
             if cluster.liveness.is_up(peer)
         ]
-        founding = self.bootstrap.decide(seen, self._new_id(), now_ns, self.bare)
+        founding = self.bootstrap.decide(seen, self._new_id(), now_ns, self._bare)
         if founding is None:
             return
         if not self._is_noted(lambda: write_founding(self._context.disk, founding)):
@@ -112,6 +112,11 @@ class MetaMember:
         self._take_part(founding)
         for peer in cluster.peers_up():
             self._outbox.parcel(peer).foundings.append(founding)
+
+    def know_bare(self, clusters: frozenset[str]) -> None:
+        """Which other clusters are known to be of servers without JetStream: none of them founds a
+        meta group that is to be waited for."""
+        self._bare = clusters
 
     def _is_noted(self, write: Callable[[], None]) -> bool:
         """Write what this server belongs to from now on. False: the disk has no room for it, and

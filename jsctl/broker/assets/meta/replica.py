@@ -46,11 +46,10 @@ class MetaReplica:
         self.group = RaftGroup(
             META_GROUP, META_GROUP.encode(), GroupKind.META, raft, self, {}, passes=self._passes
         )
-        self.files = ReplicaFiles(self.context.disk, META_DIRECTORY)
+        self.files = ReplicaFiles.behind(self.context.disk, META_DIRECTORY, loaded.state)
         self._history = raft.last_index
         if loaded.state is not None:
             self.meta.restore(loaded.state.snapshot)
-            self.files.generation = loaded.state.generation
             self.group.checkpointed = loaded.state.index
             self.group.applied_term = loaded.state.term
 

@@ -6,10 +6,12 @@ made or changed the asset, when it serves what was asked for. Both are for whoev
 so every replica keeps them.
 """
 
+from dataclasses import field
 from typing import Generic, TypeVar
 
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.assets.replicas.run_queue import Runner
+from jsctl.broker.jetstream.consumers.state import ConsumerState
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment, StreamAssignment
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.replication.group import RaftGroup
@@ -66,3 +68,43 @@ class Assigned(Generic[A]):
         """
         request, self._request, self.is_owed = self._request, None, False
         return request if self.context.now_ns < self._until_ns else None
+
+
+@dataclass(slots=True)
+class AwaitedAnswers:
+    """Which answers have to leave before a consumer delivers: they tell how much is pending."""
+
+    assigned: Assigned[ConsumerAssignment]
+    _asked: list[ApiRequest] = field(default_factory=list)
+    """Those that whoever answers has, and has not answered."""
+    _behind: int = 0
+    """The entry by which it begins again for who asked last."""
+
+    def behind(self, index: int | None) -> None:
+        """The next answer waits for an entry; None: the log did not take it."""
+        self._behind = index or 0
+
+    def is_due(self, applied: int) -> bool:
+        """Whether somebody waits for an answer, and nothing has to be applied before."""
+        return self.assigned.is_owed and applied >= self._behind
+
+    def take(self) -> ApiRequest | None:
+        """The request to answer, once; None when nobody waits any more."""
+        request = self.assigned.take_request()
+        if request is not None:
+            self._asked.append(request)
+        return request
+
+    def answered(self, request: ApiRequest) -> None:
+        """An answer has left; of one that was asked of another replica nothing is known."""
+        if request in self._asked:
+            self._asked.remove(request)
+
+    def hold(self, state: ConsumerState) -> bool:
+        """Whether nothing may be delivered yet."""
+        return bool(self._asked) or (self.assigned.is_owed and not state.delivered_seq)
+
+    def forget(self) -> None:
+        """Another leads: what was asked of this replica holds nothing any more."""
+        self._asked.clear()
+        self._behind = 0

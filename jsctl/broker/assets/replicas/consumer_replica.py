@@ -10,7 +10,7 @@ from itertools import filterfalse
 
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.words import AckPolicy, Retention
-from jsctl.broker.assets.replicas.assigned import Assigned
+from jsctl.broker.assets.replicas.assigned import Assigned, AwaitedAnswers
 from jsctl.broker.assets.replicas.facts import ConsumerAdvisories, ConsumerServes
 from jsctl.broker.assets.replicas.interests import concerns_of
 from jsctl.broker.assets.replicas.listening import Listening
@@ -33,6 +33,7 @@ from jsctl.broker.jetstream.consumers.leader import (
 )
 from jsctl.broker.jetstream.consumers.starting import begin, starts_alike, takes_long
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
+from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.protocol.deliveries import OutgoingMessage
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.replication.group import GroupKind, RaftGroup, SyncJob
@@ -57,6 +58,7 @@ class ConsumerReplica:
     account: str = field(init=False)
     group: RaftGroup = field(init=False)
     assigned: Assigned[ConsumerAssignment] = field(init=False)
+    _awaited: AwaitedAnswers = field(init=False)
     leader: ConsumerLeader | None = None
     acks: Sink = field(init=False)
     pulls: Sink = field(init=False)
@@ -73,9 +75,6 @@ class ConsumerReplica:
     _told_damage: tuple[int, int] | None = None
     _coming: ConsumerConfig | None = None
     """The newest config that the log took while this server leads."""
-    _reset_at: int = 0
-    """The entry by which it begins again for who asked last."""
-    _telling: bool = False
     _known_as: ConsumerAssignment | None = None
     """What the stream's leader said to know it as."""
     _coming_filters: Filters | None = None
@@ -91,6 +90,7 @@ class ConsumerReplica:
             name, name.encode(), GroupKind.CONSUMER, raft, self, {}, patient=self._is_patient
         )
         self.assigned = Assigned(self.context, newest, self.group)
+        self._awaited = AwaitedAnswers(self.assigned)
         self.acks, self.pulls, self.flow = Sink(self), Sink(self), Sink(self)
         self.filed = Sink(self)
         self._listening = Listening(self.context, newest.account)
@@ -150,22 +150,18 @@ class ConsumerReplica:
 
     def _answer(self) -> None:
         leader = self.leader
-        if leader is None or not self.assigned.is_owed or self._applied < self._reset_at:
+        if leader is None or not self._awaited.is_due(self._applied):
             return
         is_current = self.assignment.config == self.consumer.config
         if leader.ready and is_current and self._is_introduced():
-            request = self.assigned.take_request()
+            request = self._awaited.take()
             if request is not None:
-                self._telling = True
-                serves = (self.assignment, self.consumer, leader, request, self._told)
-                self.context.facts.append(ConsumerServes(*serves))
+                serves = ConsumerServes(self.assignment, self.consumer, leader, request)
+                self.context.facts.append(serves)
 
-    def _is_awaited(self, leader: ConsumerLeader) -> bool:
-        """Whether it is still to be told how much is pending: nothing is delivered before."""
-        return self._telling or (self.assigned.is_owed and not leader.state.delivered_seq)
-
-    def _told(self) -> None:
-        self._telling = False
+    def answered(self, request: ApiRequest) -> None:
+        """Who made or changed it was told how much is pending: it may deliver."""
+        self._awaited.answered(request)
         self.wake()
 
     def founded(self) -> bool:
@@ -233,7 +229,7 @@ class ConsumerReplica:
         self.stream.readers.remove(self)
         leader, self.leader = self.leader, None
         self._start_behind = self._coming = self._due_ns = None
-        self._reset_at, self._telling = 0, False
+        self._awaited.forget()
         self._tickets.clear()
         self._said.clear()
         self.context.queue.searched(self.group.name)
@@ -293,7 +289,7 @@ class ConsumerReplica:
             pulls=self.pulls.take(),
             flow=self.flow.take(),
             stored=self.filed.take(),
-            most=0 if self._is_awaited(leader) else self.context.queue.deliveries,
+            most=0 if self._awaited.hold(leader.state) else self.context.queue.deliveries,
         )
 
     def _tell_damage(self, turn: ConsumerTurn) -> None:
@@ -437,7 +433,7 @@ class ConsumerReplica:
         if asked and assignment.config.sourcing and self.leader is not None:
             # Another stream asks anew: what it did not acknowledge did not arrive.
             entry = encode_reset(self.leader.state.floor_stream + 1)
-            self._reset_at = self.context.groups.propose(self.group, [entry], None) or 0
+            self._awaited.behind(self.context.groups.propose(self.group, [entry], None))
         self._answer()
 
     def _compare_filters(self) -> None:

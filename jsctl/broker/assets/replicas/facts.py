@@ -5,7 +5,6 @@ they happened, and taken from `Engine.take_facts` between the rounds of a turn. 
 they are about by its parts, not by the replica, which may be gone by then.
 """
 
-from collections.abc import Callable
 from enum import Enum
 
 from jsctl.api.stream import StreamState
@@ -38,8 +37,7 @@ class ConsumerServes:
     consumer: Consumer
     leader: ConsumerLeader
     request: ApiRequest
-    told: Callable[[], None]
-    """To be called when that is answered: nothing is delivered until then."""
+    """Once it is answered, the replica is told of it: nothing is delivered until then."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,11 @@ class ReplicaFiles:
     _written: int = 0
     """Up to which entry of the log the newest file speaks."""
 
+    @staticmethod
+    def behind(disk: Disk, directory: str, state: GroupState | None) -> "ReplicaFiles":
+        """The next file follows the one that was found, if one was."""
+        return ReplicaFiles(disk, directory, 0 if state is None else state.generation)
+
     def is_due(self, index: int) -> bool:
         """Whether a file with this entry says more than the newest one; it counts as written."""
         if index <= self._written:

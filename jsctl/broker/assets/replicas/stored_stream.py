@@ -51,12 +51,10 @@ class StoredStream:
         """What is in a directory; an empty stream if nothing is. Raises DiskError, Damaged."""
         volatile = assignment.config.storage is Storage.MEMORY
         stores = StreamStores(context.disk, directory, volatile, context.stores)
-        files = ReplicaFiles(context.disk, directory)
+        files = ReplicaFiles.behind(context.disk, directory, loaded.state)
         number, snapshot = 0, b""
-        if loaded.state is not None:
-            files.generation = loaded.state.generation
-            if not volatile:
-                number, snapshot = split_snapshot(loaded.state.snapshot)
+        if loaded.state is not None and not volatile:
+            number, snapshot = split_snapshot(loaded.state.snapshot)
         if not loaded.damage and not loaded.is_new:
             stores.keep_only(number)
         witness = None

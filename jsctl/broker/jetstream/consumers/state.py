@@ -82,6 +82,28 @@ class ConsumerState:
         """Stream sequences done with since they were last taken, if `acks_watched`."""
         self.clear()
 
+    @staticmethod
+    def begun(
+        delivered: tuple[int, int],
+        floor: tuple[int, int],
+        *,
+        pending: dict[int, Pending],
+        redelivered: dict[int, int],
+        dead: dict[int, Death],
+        delayed: dict[int, None],
+        last_seqs: "Chosen",
+        resume: int,
+    ) -> "ConsumerState":
+        """Of a consumer that has delivered elsewhere: positions are (of the consumer, of the
+        stream)."""
+        made = ConsumerState(acks_needed=True)
+        made.started = True
+        made.delivered_seq, made.delivered_stream = delivered
+        made.floor_seq, made.floor_stream = floor
+        made.pending, made.redelivered, made.dead = pending, redelivered, dead
+        made.delayed, made.last_seqs, made.resume = delayed, last_seqs, resume
+        return made
+
     def clear(self) -> None:
         """As before the first delivery, with no start position."""
         self.started = False

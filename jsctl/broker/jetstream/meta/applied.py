@@ -1,6 +1,7 @@
 """What the meta group has decided: its state as applied, without what is in flight."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment, StreamAssignment
 from jsctl.broker.jetstream.meta.entries import Assignment, Key, MetaServer, key_of
@@ -14,7 +15,7 @@ class Applied:
 
     __slots__ = ("consumers", "counts", "listening", "loads", "mirrors", "servers", "streams")
 
-    def __init__(self) -> None:
+    def __init__(self, servers: Iterable[MetaServer] = ()) -> None:
         self.listening = ListenedSubjects()
         self.loads = Loads()
         self.mirrors = Mirrors()
@@ -22,7 +23,7 @@ class Applied:
         self.consumers: dict[tuple[str, str], dict[str, ConsumerAssignment]] = {}
         self.counts: Counter[str] = Counter()
         """Consumers of each account."""
-        self.servers: dict[str, MetaServer] = {}
+        self.servers = {server.peer: server for server in servers}
 
     def get(self, key: Key) -> Assignment | None:
         """An asset, or None."""

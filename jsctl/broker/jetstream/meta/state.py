@@ -390,9 +390,9 @@ class Meta:
         """Replace the state; the differences are reported as changes."""
         before = self._state
         document: dict[str, Any] = parse_object(snapshot, bytes_max=OWN_BYTES_MAX)
-        self._state = state = Applied()
+        servers = [MetaServer(*item) for item in document["servers"]]
+        self._state = state = Applied(servers)
         self.applied = document["applied"]
-        state.servers = {item[0]: MetaServer(*item) for item in document["servers"]}
         for made in document["streams"]:
             state.put(stream_from(made))
         for made in document["consumers"]:

@@ -4,7 +4,7 @@ The names are nats-server's, with one field of our own that others ignore: what 
 begins with the last message of each subject still has to deliver.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError, decode, dumps, encode
@@ -82,49 +82,57 @@ class _Unfit(Exception):
 
 def _state(told: Mapping[str, object]) -> ConsumerState:
     delivered, floor = _mapping(told, "delivered"), _mapping(told, "ack_floor")
-    made = ConsumerState(acks_needed=True)
-    made.started = True
-    made.delivered_seq = _number(delivered, "consumer_seq")
-    made.delivered_stream = _number(delivered, "stream_seq")
-    made.floor_seq = _number(floor, "consumer_seq")
-    made.floor_stream = _number(floor, "stream_seq")
-    if made.floor_seq > made.delivered_seq or made.floor_stream > made.delivered_stream:
+    delivered_seq, delivered_stream = _positions(delivered)
+    floor_seq, floor_stream = _positions(floor)
+    if floor_seq > delivered_seq or floor_stream > delivered_stream:
         raise _Unfit("bad ack floor")
-    made.pending = _pending(_mapping(told, "pending"), made)
-    made.redelivered = {
+    pending = _pending(_mapping(told, "pending"), floor_seq, floor_stream, delivered_stream)
+    redelivered = {
         _sequence(seq): _checked(count) for seq, count in _mapping(told, "redelivered").items()
     }
-    made.dead = _dead(told.get(_DEAD), made)
-    delayed = told.get(_DELAYED)
-    if isinstance(delayed, list):
-        made.delayed = {_checked(seq): None for seq in delayed if _checked(seq) in made.pending}
-    selected = _mapping(told, _SELECTED)
-    if selected:
-        some = selected.get("last_seqs")
-        seqs = [_checked(seq) for seq in some] if isinstance(some, list) else []
-        if seqs != sorted(set(seqs)):
-            raise _Unfit("selected sequences are not ascending")
-        made.last_seqs, made.resume = Chosen(seqs), _number(selected, "resume")
-    return made
+    dead = _dead(told.get(_DEAD), delivered_stream, pending)
+    delayed, selected = told.get(_DELAYED), _mapping(told, _SELECTED)
+    some = selected.get("last_seqs")
+    seqs = [_checked(seq) for seq in some] if isinstance(some, list) else []
+    if seqs != sorted(set(seqs)):
+        raise _Unfit("selected sequences are not ascending")
+    waits = map(_checked, delayed) if isinstance(delayed, list) else ()
+    highest = max((number for number, _ in pending.values()), default=0)
+    return ConsumerState.begun(
+        (max(delivered_seq, highest), delivered_stream),
+        (floor_seq, floor_stream),
+        pending=pending,
+        redelivered=redelivered,
+        dead=dead,
+        delayed={seq: None for seq in waits if seq in pending},
+        last_seqs=Chosen(seqs),
+        resume=_number(selected, "resume") if selected else 0,
+    )
 
 
-def _pending(told: Mapping[str, object], state: ConsumerState) -> dict[int, tuple[int, int]]:
+def _positions(told: Mapping[str, object]) -> tuple[int, int]:
+    """Sequences of a consumer and of its stream."""
+    return _number(told, "consumer_seq"), _number(told, "stream_seq")
+
+
+def _pending(
+    told: Mapping[str, object], floor_seq: int, floor_stream: int, delivered_stream: int
+) -> dict[int, tuple[int, int]]:
     """In the order of the stream. Consumer sequences ascend with it here, whoever wrote them."""
     made: dict[int, tuple[int, int]] = {}
-    before = state.floor_seq
+    before = floor_seq
     for seq, one in sorted((_sequence(seq), one) for seq, one in told.items()):
         if not isinstance(one, dict):
             raise _Unfit("bad pending entry")
         number, time_ns = _number(one, "Sequence"), _number(one, "Timestamp")
-        if not state.floor_stream < seq <= state.delivered_stream:
+        if not floor_stream < seq <= delivered_stream:
             raise _Unfit("bad pending entry")
         before = max(number, before + 1)
         made[seq] = before, time_ns
-    state.delivered_seq = max(state.delivered_seq, before)
     return made
 
 
-def _dead(told: object, state: ConsumerState) -> dict[int, Death]:
+def _dead(told: object, delivered_stream: int, pending: Collection[int]) -> dict[int, Death]:
     if told is None:
         return {}
     made: dict[int, Death] = {}
@@ -134,7 +142,7 @@ def _dead(told: object, state: ConsumerState) -> dict[int, Death]:
         if len(row) != 5 or not isinstance(row[3], bool) or not isinstance(row[4], str):
             raise _Unfit("bad dead letters")
         seq, time_ns, deliveries = map(_checked, row[:3])
-        if seq > state.delivered_stream or seq in state.pending or len(made) >= DEAD_MAX:
+        if seq > delivered_stream or seq in pending or len(made) >= DEAD_MAX:
             raise _Unfit("bad dead letters")
         made[seq] = Death(time_ns, min(deliveries, DELIVERIES_MAX), row[3], row[4])
     return made
