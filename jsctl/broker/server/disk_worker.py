@@ -100,13 +100,14 @@ class DiskWorker:
         log = [batch for batch in batches if batch.ticket >= 0]
         return log[0].brief if len(log) == 1 else None
 
-    def begin_here(self, batch: BriefBatch, *, taken: bool) -> Ran | None:
+    def begin_here(self, batch: BriefBatch, *, taken: bool, waits: bool = False) -> Ran | None:
         """Begin with a batch that may be run here, or beside; None: the thread has it, as there is
-        no room for it. `taken`: somebody takes it for durable, and `end_here` follows; else that
-        is for when `Syncer.fileno` can be read."""
+        no room for it. `taken`: somebody takes it for durable, and `end_here` follows, at once if
+        the caller `waits`; else that is for when `Syncer.fileno` can be read."""
         assert not self._log_open, "batches of the log run in order"
+        syncer = None if waits else self._syncer
         try:
-            return _run(batch, lambda: batch.begin(self._syncer, taken=taken))
+            return _run(batch, lambda: batch.begin(syncer, taken=taken))
         except DiskFull:
             self.submit(batch)
             return None

@@ -328,7 +328,7 @@ class Edge:
         `asked`: somebody may have answered meanwhile, as followers do, and is read first. Else
         the turn that waits for it runs while the disk is at it.
         """
-        ran = self._disk.begin_here(batch, taken=True)
+        ran = self._disk.begin_here(batch, taken=True, waits=asked)
         if ran is None:
             return
         if ran.reason is None and asked:
