@@ -12,6 +12,7 @@ from xdist.remote import Producer
 from tests.support.alone import taking_part
 from tests.support.peers import forget_attempts, try_again
 from tests.support.quick import choose_profile, is_left_out, is_quick, refuse_programs
+from tests.support.reporting import tell_less
 from tests.support.sharing import BESIDE, Sharing
 
 # What fails in a walk is told with its values, as in a test.
@@ -58,6 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.set_threshold(*COLLECT_AFTER)
+    tell_less(config)
     choose_profile(quick=config.getoption("quick"))
     if config.getoption("quick"):
         refuse_programs()

@@ -1,15 +1,20 @@
 """What stays together in a parallel run."""
 
+from collections import OrderedDict
 from pathlib import Path
 from threading import Thread
 
+import pytest
+
 from tests.support.alone import taking_part
+from tests.support.reporting import is_wanted
 from tests.support.sharing import (
     ALONE,
     BESIDE,
     ROOMS,
     SHARE_NOTHING,
     SPARK_SESSION,
+    Sharing,
     choose,
     together,
 )
@@ -87,3 +92,45 @@ def test_who_runs_alone_leaves_a_seat_to_who_calculates(tmp_path: Path) -> None:
     assert order[:2] == ["of 2", "a seat is left"]
     assert sorted(order[2:]) == ["it is over", "of 0", "of 1"]
     assert order.index("it is over") < order.index("of 0"), "the seat that is left is not for it"
+
+
+class EndingWorker:
+    """It takes no more."""
+
+    shutting_down = True
+
+
+def test_a_file_that_is_done_is_forgotten() -> None:
+    names = ["tests/a.py::test_one", "tests/a.py::test_two", "tests/b.py::test_one"]
+    worker = EndingWorker()
+    scheduler = Sharing.__new__(Sharing)  # of a run there is only what is asked for
+    scheduler.registered_collections = {worker: names}
+    units = {
+        file: OrderedDict.fromkeys((one for one in names if one.startswith(file)), False)
+        for file in ("tests/a.py", "tests/b.py")
+    }
+    scheduler.assigned_work = {worker: units}
+    scheduler.mark_test_complete(worker, 1)
+    assert list(units) == ["tests/a.py", "tests/b.py"] and units["tests/a.py"][names[1]]
+    scheduler.mark_test_complete(worker, 0)
+    assert list(units) == ["tests/b.py"]
+
+
+@pytest.mark.parametrize(
+    ("when", "outcome", "sections", "wanted"),
+    [
+        ("setup", "passed", [], False),
+        ("teardown", "passed", [], False),
+        ("call", "passed", [], True),
+        ("setup", "skipped", [], True),
+        ("setup", "failed", [], True),
+        ("teardown", "failed", [], True),
+        ("teardown", "passed", [("Captured stdout teardown", "words")], True),
+    ],
+)
+def test_what_went_well_is_told_once(
+    when: str, outcome: str, sections: list[tuple[str, str]], wanted: bool
+) -> None:
+    data = {"when": when, "outcome": outcome, "sections": sections}
+    assert is_wanted("testreport", {"data": data}) is wanted
+    assert is_wanted("runtest_protocol_complete", {}) and not is_wanted("logstart", {})

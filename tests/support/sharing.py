@@ -101,6 +101,16 @@ class Sharing(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
     def _split_scope(self, nodeid: str) -> str:
         return together(nodeid)
 
+    def mark_test_complete(
+        self, node: WorkerController, item_index: int, duration: float = 0
+    ) -> None:
+        """A file that a worker is done with is forgotten: all that it has are counted each time
+        that something is told, and run again if it dies."""
+        super().mark_test_complete(node, item_index, duration)
+        scope = self._split_scope(self.registered_collections[node][item_index])
+        if all(self.assigned_work[node][scope].values()):
+            del self.assigned_work[node][scope]
+
     def _assign_work_unit(self, node: WorkerController) -> None:
         worker = int(node.gateway.id.removeprefix("gw"))
         scope = choose(self.workqueue, worker, os.cpu_count() or 1)
