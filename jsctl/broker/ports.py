@@ -1,6 +1,6 @@
 """Interfaces that the broker's parts share without knowing each other."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from jsctl.broker.pieces import Piece
@@ -13,14 +13,14 @@ class Syncer(Protocol):
     def took_ns(self) -> int:
         """How long the last sync took."""
 
-    def begin(self, file: int, tells: bool, /) -> None:
-        """Begin to sync the file of a descriptor; `tells`: `fileno` can be read when it is over."""
+    def begin(self, file: int, /) -> None:
+        """Begin to sync the file of a descriptor."""
 
     def end(self) -> int:
         """Wait until it is over; the system's number of an error, 0 for none."""
 
     def fileno(self) -> int:
-        """See `begin`."""
+        """What can be read when the sync that was begun is over."""
 
     def close(self) -> None:
         """Let go of the thread; waits for the sync that is under way."""
@@ -56,7 +56,7 @@ class File(Protocol):
 class DiskFile(File, Protocol):
     """One that is opened on a disk."""
 
-    def begin_sync(self, syncer: Syncer, *, tells: bool) -> None:
+    def begin_sync(self, syncer: Syncer) -> None:
         """Have the system make durable what was written, beside whatever comes next. It is when
         `sync` has returned, which is to follow before anything else is done with the file."""
 
@@ -67,10 +67,6 @@ class Disk(Protocol):
     def is_crowded(self, kept: int) -> bool:
         """Whether somebody who keeps so many files open is to close some that he does not need:
         they are many of those that this process may have, or hardly any are left."""
-
-    def first(self, promise: Callable[[], None]) -> None:
-        """Before anything is changed on this disk from now on, `promise` is called, once. What it
-        raises is raised by who is about to change something."""
 
     def open(self, path: str, *, create: bool = False) -> DiskFile:
         """Open for reading and writing. Raises DiskError when missing and not `create`."""

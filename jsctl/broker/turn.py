@@ -144,19 +144,6 @@ class LogLine:
     text: str
 
 
-DISK_FAILURE = "disk failure"
-"""Why a server ends whose log cannot be written."""
-
-
-def disk_failed(reason: str) -> LogLine:
-    """What its log says then."""
-    return LogLine(
-        LogLevel.FATAL,
-        f"The store cannot be written: {reason}; nothing unsynced was acknowledged,"
-        " the server stops",
-    )
-
-
 @dataclass(slots=True)
 class Fault:
     """A bug that one operation met and that was kept to it; the edge logs it with its traceback."""
@@ -209,10 +196,9 @@ class RoomMaker(Protocol):
 class BriefBatch(DiskBatch, Protocol):
     """One that may be run in three steps, which together are its `run`."""
 
-    def begin(self, syncer: Syncer | None, *, taken: bool) -> None:
-        """It is written, and on its way to the disk where somebody syncs beside. `taken`: it is
-        taken for durable already, so nothing else changes on the disk before it is; else the
-        syncer tells. Raises what `run` raises, and may be run again after DiskFull."""
+    def begin(self, syncer: Syncer | None) -> None:
+        """It is written, and on its way to the disk where somebody syncs beside. Raises what `run`
+        raises, and may be run again after DiskFull."""
 
     def promise(self) -> None:
         """It is durable once this returned. Raises what `run` raises."""

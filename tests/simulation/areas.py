@@ -61,7 +61,6 @@ OF_BUGS = {
         "goes_on_before_the_sync_has_ended",
         "publishes_are_acknowledged_when_proposed",
         "reads_wait_for_who_has_left",
-        "tells_before_the_sync_has_ended",
         "voters_are_added_again",
         "votes_before_sync",
     ),

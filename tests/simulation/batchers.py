@@ -11,8 +11,8 @@ from jsctl.broker.jetstream.streams.publish_headers import (
     BATCH_SEQUENCE,
 )
 from tests.simulation.clients import FULL, Hub
+from tests.simulation.machine import Process
 from tests.simulation.port import Publish
-from tests.simulation.process import Process
 from tests.simulation.world import MS
 
 OPEN_MAX = 3

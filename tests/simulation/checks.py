@@ -30,8 +30,7 @@ from jsctl.broker.turn import DiskBatch
 from tests.simulation.consumer_checks import ConsumerBooks, Told
 from tests.simulation.dead_letters import DEAD
 from tests.simulation.disks import DurableGroup, DurableLog
-from tests.simulation.machine import Machine
-from tests.simulation.process import Process
+from tests.simulation.machine import Machine, Process
 from tests.simulation.rot import durable_states, note_unreadable
 from tests.simulation.stream_checks import Books, is_memory
 from tests.simulation.violation import Violation

@@ -14,10 +14,9 @@ from jsctl.broker.jetstream.consumers.acks import next_subject
 from jsctl.broker.protocol.deliveries import Item
 from jsctl.broker.replication.group import RaftGroup
 from tests.simulation.consumer_checks import ConsumerBooks, Told
-from tests.simulation.machine import ACCOUNT, Machine
+from tests.simulation.machine import ACCOUNT, Machine, Process
 from tests.simulation.plan import ConsumerKind
 from tests.simulation.port import Publish
-from tests.simulation.process import Process
 from tests.simulation.violation import Violation
 from tests.simulation.world import MS, SECOND, Network
 

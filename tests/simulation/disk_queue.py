@@ -4,9 +4,7 @@ A batch that finds no room is tried again, and those of its kind wait behind it.
 reported, and what comes behind it runs: of the log nothing is written behind one that failed.
 
 A brief batch that is alone may run in the loop's own thread (decision 21): until it has ended the
-process does nothing else, and then takes the turn that waited for it. If nobody was told anything
-who may answer meanwhile, it has taken that turn already (decision 101): what comes of it leaves
-when the batch is durable, and never if it fails.
+process does nothing else, and then takes the turn that waited for it.
 """
 
 from __future__ import annotations
@@ -16,12 +14,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from jsctl.broker.errors import DiskError, DiskFull
-from jsctl.broker.turn import BriefBatch, DiskBatch, TurnOutputs
+from jsctl.broker.turn import BriefBatch, DiskBatch
 from tests.simulation.disks import Interrupted
 from tests.simulation.world import MS
 
 if TYPE_CHECKING:
-    from tests.simulation.process import Process
+    from tests.simulation.machine import Process
 
 ROOM_RETRY_NS = 200 * MS
 FINISH_NS = 50_000
@@ -43,10 +41,6 @@ class DiskQueue:
         self._running = False
         self._promised: DiskBatch | None = None
         """It is durable and told, and the rest of it is still to be done."""
-        self._ahead: TurnOutputs | None = None
-        """What came of the turn that took for durable what is being synced."""
-        self._due: TurnOutputs | None = None
-        """The same, when it is durable."""
         self._stuck: set[bool] = set()
         """Whether jobs, or batches of the log, wait for room on the disk."""
 
@@ -70,22 +64,6 @@ class DiskQueue:
         self._batches.append(batch)
         self._start()
 
-    @property
-    def is_ahead(self) -> bool:
-        """Whether the process has taken a turn of which nothing may leave yet."""
-        return self._ahead is not None
-
-    def run_ahead(self) -> None:
-        """The process waits for a batch, and has told nobody anything: its next turn need not."""
-        batch = self._batches[0]
-        brief = batch.brief
-        assert self.here and brief is not None
-        try:
-            brief.begin(None, taken=True)
-        except DiskError:
-            return  # It is told when the batch has ended.
-        self._ahead = self._process.run_ahead(batch.ticket)
-
     def _start(self) -> None:
         ready = (one for one in self._batches if (one.ticket < 0) not in self._stuck)
         batch = next(ready, None)
@@ -101,7 +79,7 @@ class DiskQueue:
         here, self.here, self._running = self.here, False, False
         try:
             if brief is not None:
-                brief.begin(None, taken=False)
+                brief.begin(None)
                 brief.promise()
             else:
                 batch.run()
@@ -110,17 +88,14 @@ class DiskQueue:
             self._world.at(ROOM_RETRY_NS, self._retry)
         except DiskError as error:
             self.failed = True
-            if self._ahead is not None:
-                self._process.give_up()
-                return
             self._batches.remove(batch)
             self._process.ran(batch.ticket, str(error))
         else:
             self._machine.watch.durable(self._process, batch)
+            self._process.ran(batch.ticket, "")
             if brief is not None:
                 self._follow(brief)
                 return
-            self._process.ran(batch.ticket, "")
             self._batches.remove(batch)
         self._start()
         if here and batch not in self._batches:
@@ -130,22 +105,9 @@ class DiskQueue:
     def _follow(self, batch: BriefBatch) -> None:
         """The turn that waited for it comes first, then its rest, then everything else."""
         self._promised, self._running = batch, True
-        if self._ahead is None:
-            self._process.ran(batch.ticket, "")
-            self._process.follow()
-        else:
-            self._due, self._ahead = self._ahead, None
-            self.tell()
+        self._process.follow()
         self.here = True
         self._world.at(FINISH_NS, lambda: self._finish(batch))
-
-    def tell(self) -> None:
-        """What the process did ahead leaves if it is due, and the process does not stand still."""
-        if self._due is not None and not self._process.paused:
-            outputs, self._due = self._due, None
-            here, self.here = self.here, False
-            self._process.tell(outputs)
-            self.here = here
 
     def _finish(self, batch: BriefBatch) -> None:
         if not self._process.alive:

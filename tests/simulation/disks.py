@@ -88,7 +88,7 @@ class _Image:
     def close(self) -> None:
         pass
 
-    def begin_sync(self, syncer: Syncer, *, tells: bool) -> None:
+    def begin_sync(self, syncer: Syncer) -> None:
         raise AssertionError("a view is not written")
 
     def write(self, offset: int, parts: Sequence[Piece]) -> None:

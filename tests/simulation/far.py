@@ -24,9 +24,8 @@ from tests.simulation.violation import Violation
 from tests.simulation.world import MS, SECOND
 
 if TYPE_CHECKING:
-    from tests.simulation.machine import Machine
+    from tests.simulation.machine import Machine, Process
     from tests.simulation.port import Publish
-    from tests.simulation.process import Process
     from tests.simulation.run import Simulation
 
 INTEREST_NS = 2 * SECOND

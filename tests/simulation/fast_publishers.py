@@ -9,8 +9,8 @@ import json
 from typing import Any
 
 from tests.simulation.clients import Hub
+from tests.simulation.machine import Process
 from tests.simulation.port import Publish
-from tests.simulation.process import Process
 from tests.simulation.world import MS
 
 SPOILT = 0.05

@@ -12,9 +12,8 @@ from jsctl.broker.raft.types import StandingKind
 from tests.simulation import rot
 from tests.simulation.far import FarFaults
 from tests.simulation.figure_eight import FigureEight
-from tests.simulation.machine import Machine
+from tests.simulation.machine import Machine, Process
 from tests.simulation.plan import Item
-from tests.simulation.process import Process
 from tests.simulation.settings import ROOM_BYTES
 from tests.simulation.stream_checks import is_memory
 from tests.simulation.world import MS, Event

@@ -21,7 +21,7 @@ from jsctl.broker.raft.types import Role
 from tests.simulation.plan import Item, Plan
 
 if TYPE_CHECKING:
-    from tests.simulation.process import Process
+    from tests.simulation.machine import Process
     from tests.simulation.run import Simulation
 
 PUBLISHED = 3

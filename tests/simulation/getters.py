@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.protocol.deliveries import Item
 from jsctl.broker.raft.core import Raft
-from tests.simulation.machine import ACCOUNT
+from tests.simulation.machine import ACCOUNT, Process
 from tests.simulation.plan import Plan, StreamKind, draw
-from tests.simulation.process import Process
 from tests.simulation.violation import Violation
 from tests.simulation.world import MS
 

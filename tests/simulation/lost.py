@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from jsctl.broker.jetstream.meta.assignments import GroupAssignment
 from jsctl.broker.raft.types import StandingKind
-from tests.simulation.process import Process
+from tests.simulation.machine import Process
 from tests.simulation.rot import LOG, kind_of
 
 if TYPE_CHECKING:

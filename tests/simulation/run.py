@@ -28,9 +28,8 @@ from tests.simulation.edge import Edge, linked_to
 from tests.simulation.faults import Faults
 from tests.simulation.getters import Getter
 from tests.simulation.lost import lost_at_birth
-from tests.simulation.machine import ACCOUNT, PENDING_MAX, SEGMENT_BYTES, Machine
+from tests.simulation.machine import ACCOUNT, PENDING_MAX, SEGMENT_BYTES, Machine, Process
 from tests.simulation.plan import ROT_FAULTS, ConsumerKind, Plan, StreamKind
-from tests.simulation.process import Process
 from tests.simulation.publishers import AnyPublisher, publishers
 from tests.simulation.settings import ROOM_BYTES, Build, Settings
 from tests.simulation.side import Side

@@ -18,7 +18,7 @@ from tests.simulation.clients import Hub
 from tests.simulation.plan import Plan
 
 if TYPE_CHECKING:
-    from tests.simulation.process import Process
+    from tests.simulation.machine import Process
 
 
 class Side:

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from jsctl.broker.turn import DiskBatch, TurnOutputs
+from jsctl.broker.turn import DiskBatch
 from tests.simulation.disk_queue import DiskQueue
 from tests.simulation.hunting import drawn, hunt, hunt_build
+from tests.simulation.machine import Process
 from tests.simulation.outcomes import outcome
 from tests.simulation.plan import draw_loop
-from tests.simulation.process import Process
 from tests.simulation.run import Simulation, failure
 from tests.simulation.test_simulation_kind_mutants import IgnoresFailedDisks
 
@@ -57,51 +57,6 @@ def test_syncs_run_in_loops_and_are_interrupted_there(monkeypatch: Patch) -> Non
         if len(here) > 100 and {True, False} <= set(cut):
             return
     pytest.fail(f"{len(here)} syncs, interrupted by {cut}")
-
-
-def test_turns_run_ahead_of_their_syncs_and_end_with_them(monkeypatch: Patch) -> None:
-    """Some of them change the disk, which has them wait; and the power goes between the two."""
-    ahead: list[int] = []
-    waited: list[int] = []
-    cut: list[bool] = []
-
-    def run_ahead(self: Process, ticket: int) -> TurnOutputs | None:
-        ahead.append(ticket)
-        before = self.machine.disk.syncs
-        outputs = run(self, ticket)
-        waited.extend([ticket] if self.machine.disk.syncs > before else [])
-        return outputs
-
-    def interrupt(self: DiskQueue, *, power: bool) -> None:
-        if self.is_ahead:
-            cut.append(power)
-        end(self, power=power)
-
-    run, end = Process.run_ahead, DiskQueue.interrupt
-    monkeypatch.setattr(Process, "run_ahead", run_ahead)
-    monkeypatch.setattr(DiskQueue, "interrupt", interrupt)
-    for seed in range(11, 11 + 4 * BLOCK):
-        Simulation(replace(draw_loop(seed), sync_ms=40)).run()
-        if len(ahead) > 100 and waited and True in cut:
-            return
-    pytest.fail(f"{len(ahead)} turns, {len(waited)} waited, interrupted by {cut}")
-
-
-@pytest.mark.planted
-def test_telling_what_was_done_ahead_before_the_sync_has_ended_is_found(
-    monkeypatch: Patch,
-) -> None:
-    def run_ahead(self: DiskQueue) -> None:
-        run(self)
-        self._due, self._ahead = self._ahead, TurnOutputs()
-        self.tell()
-
-    def tells_before_the_sync_has_ended(patch: Patch) -> None:
-        patch.setattr(DiskQueue, "run_ahead", run_ahead)
-
-    run = DiskQueue.run_ahead
-    plans = drawn(draw_loop, 0, 4 * BLOCK)
-    hunt(tells_before_the_sync_has_ended, plans, monkeypatch, asserted=True)
 
 
 @pytest.mark.planted

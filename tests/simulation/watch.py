@@ -5,7 +5,7 @@ A node's traffic and outbox are replaced by ones that show what passes before th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -17,7 +17,7 @@ from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.turn import DiskBatch
 
 if TYPE_CHECKING:
-    from tests.simulation.process import Process
+    from tests.simulation.machine import Process
 
 
 class Mark(NamedTuple):
@@ -79,44 +79,17 @@ class Watch(Protocol):
         """A process ended of itself, as it should."""
 
 
-class Shown:
-    """What a watch is shown in a turn: at once, or when something comes of that turn."""
-
-    def __init__(self) -> None:
-        self._held: list[Callable[[], None]] | None = None
-
-    def show(self, look: Callable[[], None]) -> None:
-        """Have the watch look at something."""
-        if self._held is None:
-            look()
-        else:
-            self._held.append(look)
-
-    def hold(self) -> None:
-        """Nothing comes of what is shown from now on before `release`."""
-        assert self._held is None
-        self._held = []
-
-    def release(self) -> None:
-        """All of it leaves."""
-        held, self._held = self._held, None
-        for look in held or ():
-            look()
-
-
 class CheckedTraffic(RouterTraffic):
     """Shows the watch what streams and consumers say, where they say it."""
 
     process: Process
 
     def deliver(self, account: str, said: Sequence[OutgoingMessage]) -> None:
-        process, items = self.process, singly(said)
-        process.shown.show(lambda: process.machine.watch.says(process, items))
+        self.process.machine.watch.says(self.process, singly(said))
         super().deliver(account, said)
 
     def ask(self, account: str, item: Item) -> None:
-        process = self.process
-        process.shown.show(lambda: process.machine.watch.says(process, [item]))
+        self.process.machine.watch.says(self.process, [item])
         super().ask(account, item)
 
 
@@ -150,6 +123,5 @@ class CheckedOutbox:
 
     def raft(self, peer: PeerId, key: bytes, messages: Sequence[Message]) -> None:
         """Queue messages of one group for a peer."""
-        process = self.process
-        process.shown.show(lambda: process.machine.watch.sends(process, key.decode(), messages))
-        process.engine.outbox.raft(peer, key, messages)
+        self.process.machine.watch.sends(self.process, key.decode(), messages)
+        self.process.engine.outbox.raft(peer, key, messages)

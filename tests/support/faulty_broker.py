@@ -7,7 +7,6 @@ the room on the disk, in the middle of the server's own work, while `store` is t
 
 import secrets
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,9 +38,6 @@ class FaultyDisk:
         if self.trigger.exists():
             raise InjectedBug("in the store")
         return self.disk.free_bytes()
-
-    def first(self, promise: Callable[[], None]) -> None:
-        self.disk.first(promise)
 
     def open(self, path: str, *, create: bool = False) -> DiskFile:
         return self.disk.open(path, create=create)

@@ -50,7 +50,7 @@ class NotingFile:
     def __init__(self, file: DiskFile, place: Path) -> None:
         self._file = file
         self._place = place
-        self._tells = False
+        self._beside = False
         """The sync under way is one beside the loop."""
         self.path = file.path
 
@@ -63,9 +63,9 @@ class NotingFile:
     def write(self, offset: int, parts: Sequence[Piece]) -> None:
         self._file.write(offset, parts)
 
-    def begin_sync(self, syncer: Syncer, *, tells: bool) -> None:
-        self._tells = tells
-        self._file.begin_sync(syncer, tells=tells)
+    def begin_sync(self, syncer: Syncer) -> None:
+        self._beside = True
+        self._file.begin_sync(syncer)
 
     def sync(self) -> None:
         in_loop = threading.current_thread() is threading.main_thread()
@@ -73,8 +73,8 @@ class NotingFile:
             raise SyncFailed(f"{self.path}: cannot sync: I/O error")
         self._file.sync()
         with (self._place / "synced").open("a") as out:
-            out.write("b" if self._tells else "m" if in_loop else "d")
-        self._tells = False
+            out.write("b" if self._beside else "m" if in_loop else "d")
+        self._beside = False
 
     def allocate(self, length: int) -> None:
         self._file.allocate(length)

@@ -7,13 +7,12 @@ generator only.
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jsctl.broker.errors import DiskError, DiskFull, SyncFailed
 from jsctl.broker.pieces import Piece
 from jsctl.broker.ports import Syncer
-from jsctl.broker.store.disk import Fence
 
 SECTOR = 512
 
@@ -53,7 +52,6 @@ class SimFile:
         return bytes(memoryview(inode.cached)[offset : offset + length])
 
     def write(self, offset: int, parts: Sequence[Piece]) -> None:
-        self._disk.fence.pass_by()
         inode = self._check()
         data = b"".join(parts)
         end = offset + len(data)
@@ -69,7 +67,7 @@ class SimFile:
             inode.cached = grown(inode.cached, end)
             inode.resized = True
 
-    def begin_sync(self, syncer: Syncer, *, tells: bool) -> None:
+    def begin_sync(self, syncer: Syncer) -> None:
         raise AssertionError("there is no thread beside a simulated disk")
 
     def sync(self) -> None:
@@ -84,11 +82,9 @@ class SimFile:
         self._disk.syncs += 1
 
     def allocate(self, length: int) -> None:
-        self._disk.fence.pass_by()
         self._grow(self._check(), length)
 
     def truncate(self, length: int) -> None:
-        self._disk.fence.pass_by()
         inode = self._check()
         if length < len(inode.cached):
             self._disk.give(len(inode.cached) - length)
@@ -141,7 +137,6 @@ class SimDisk:
         self._directories = {""}
         self._durable_directories = {""}
         self.directory_syncs = 0
-        self.fence = Fence()
         self.crowded = False
         """There are always too many files open."""
 
@@ -182,12 +177,7 @@ class SimDisk:
 
     # ports.Disk
 
-    def first(self, promise: Callable[[], None]) -> None:
-        self.fence.first(promise)
-
     def open(self, path: str, *, create: bool = False) -> SimFile:
-        if create:
-            self.fence.pass_by()
         inode = self._names.get(path)
         if inode is None:
             if not create:
@@ -211,7 +201,6 @@ class SimDisk:
         return sorted({name.split("/")[0] for name in rest if name})
 
     def make_directory(self, path: str, *, durable: bool = True) -> None:
-        self.fence.pass_by()
         while path:
             self._directories.add(path)
             if durable and path not in self._durable_directories:
@@ -221,7 +210,6 @@ class SimDisk:
             path = _parent(path)
 
     def rename(self, old: str, new: str) -> None:
-        self.fence.pass_by()
         if old not in self._names:
             raise DiskError(f"{old}: cannot rename: no such file")
         if new in self._names:
@@ -229,13 +217,11 @@ class SimDisk:
         self._names[new] = self._names.pop(old)
 
     def remove(self, path: str) -> None:
-        self.fence.pass_by()
         inode = self._names.pop(path, None)
         if inode is not None:
             self.give(len(inode.cached))
 
     def remove_tree(self, path: str) -> None:
-        self.fence.pass_by()
         for name in [name for name in self._names if name.startswith(f"{path}/")]:
             self.remove(name)
         gone = {d for d in self._directories if d == path or d.startswith(f"{path}/")}
@@ -292,7 +278,7 @@ class SimDisk:
 
     def crash(self) -> None:
         """Lose power: the page cache is gone, apart from what happened to be written."""
-        self.kill()
+        self.epoch += 1
         for name in sorted({*self._names, *self._durable_names}):
             if self._names.get(name) is not self._durable_names.get(name) and self._coin():
                 self._settle(name)
@@ -329,7 +315,6 @@ class SimDisk:
 
     def kill(self) -> None:
         """End the process only: the page cache stays, open files do not."""
-        self.fence = Fence()
         self.epoch += 1
 
     def _lose(self, inode: Inode) -> None:

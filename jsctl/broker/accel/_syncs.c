@@ -32,7 +32,7 @@ typedef struct {
     _Atomic int state; /* one of those above */
     int is_begun;   /* the thread is there */
     pid_t owner;    /* whose thread it is: a forked process has none */
-    int file, tells;
+    int file;
     int told;       /* the eventfd */
     int failure;    /* of the last sync: an error number, 0 for none */
     long long took_ns;
@@ -53,7 +53,7 @@ static void *syncer_run(void *given) {
         while (self->state != WANTED && self->state != ENDING)
             pthread_cond_wait(&self->turned, &self->lock);
         if (self->state == ENDING) break;
-        int file = self->file, tells = self->tells;
+        int file = self->file;
         pthread_mutex_unlock(&self->lock);
         long long began_ns = now_ns();
         int failure = fdatasync(file) == 0 ? 0 : errno;
@@ -63,12 +63,10 @@ static void *syncer_run(void *given) {
         self->took_ns = took_ns;
         self->state = DONE;
         pthread_cond_broadcast(&self->turned);
-        if (tells) {
-            uint64_t one = 1;
-            /* It cannot fail: the count is at most 1. */
-            ssize_t wrote = write(self->told, &one, sizeof one);
-            (void)wrote;
-        }
+        uint64_t one = 1;
+        /* It cannot fail: the count is at most 1. */
+        ssize_t wrote = write(self->told, &one, sizeof one);
+        (void)wrote;
     }
     pthread_mutex_unlock(&self->lock);
     return NULL;
@@ -135,16 +133,11 @@ static void syncer_free(PyObject *object) {
     Py_DECREF(type);
 }
 
-/* begin(file, tells) */
-static PyObject *syncer_begin(PyObject *object, PyObject *const *args, Py_ssize_t count) {
+/* begin(file) */
+static PyObject *syncer_begin(PyObject *object, PyObject *number) {
     Syncer *self = (Syncer *)object;
-    if (count != 2) {
-        PyErr_SetString(PyExc_TypeError, "begin takes a descriptor, and whether to tell");
-        return NULL;
-    }
-    long file = PyLong_AsLong(args[0]);
-    int tells = PyObject_IsTrue(args[1]);
-    if ((file == -1 && PyErr_Occurred()) || tells < 0) return NULL;
+    long file = PyLong_AsLong(number);
+    if (file == -1 && PyErr_Occurred()) return NULL;
     if (file < 0 || file > INT_MAX) {
         PyErr_SetString(PyExc_ValueError, "no descriptor");
         return NULL;
@@ -155,7 +148,6 @@ static PyObject *syncer_begin(PyObject *object, PyObject *const *args, Py_ssize_
     }
     pthread_mutex_lock(&self->lock);
     self->file = (int)file;
-    self->tells = tells;
     self->state = WANTED;
     pthread_cond_broadcast(&self->turned);
     pthread_mutex_unlock(&self->lock);
@@ -173,11 +165,9 @@ static PyObject *syncer_end(PyObject *object, PyObject *unused) {
     Py_BEGIN_ALLOW_THREADS
     pthread_mutex_lock(&self->lock);
     while (self->state == WANTED) pthread_cond_wait(&self->turned, &self->lock);
-    if (self->tells) {
-        uint64_t count;
-        ssize_t got = read(self->told, &count, sizeof count);
-        (void)got;
-    }
+    uint64_t told;
+    ssize_t got = read(self->told, &told, sizeof told);
+    (void)got;
     self->state = IDLE;
     pthread_mutex_unlock(&self->lock);
     Py_END_ALLOW_THREADS
@@ -203,10 +193,10 @@ static PyObject *syncer_took(PyObject *object, void *unused) {
 }
 
 static PyMethodDef syncer_methods[] = {
-    {"begin", (PyCFunction)(void (*)(void))syncer_begin, METH_FASTCALL, "Begin to sync a file."},
+    {"begin", syncer_begin, METH_O, "Begin to sync a file."},
     {"end", syncer_end, METH_NOARGS, "Wait for that; an error number, 0 for none."},
     {"close", syncer_close, METH_NOARGS, "Let the thread end, when its sync is over."},
-    {"fileno", syncer_fileno, METH_NOARGS, "What can be read when a sync that tells is over."},
+    {"fileno", syncer_fileno, METH_NOARGS, "What can be read when a sync is over."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -20,17 +20,16 @@ from jsctl.broker.system.account import SystemAccount
 from jsctl.broker.system.server import ServerParts
 from jsctl.broker.system.subscriber_counts import SubscriberCounts
 from jsctl.broker.turn import (
-    DISK_FAILURE,
     WRITE_DEADLINE,
     Accepted,
     Answer,
     Command,
     ConnKind,
+    LogLevel,
     LogLine,
     Query,
     TurnInputs,
     TurnOutputs,
-    disk_failed,
 )
 
 if TYPE_CHECKING:
@@ -262,8 +261,14 @@ class RunningNode:
 
     def _take_disk_failures(self, inputs: TurnInputs) -> None:
         for _, reason in inputs.disk_failed:
-            self._logs.append(disk_failed(reason))
-            self.server.tallies.failed = DISK_FAILURE
+            self._logs.append(
+                LogLine(
+                    LogLevel.FATAL,
+                    f"The store cannot be written: {reason}; nothing unsynced was acknowledged,"
+                    " the server stops",
+                )
+            )
+            self.server.tallies.failed = "disk failure"
 
     def _take_news(self, inputs: TurnInputs, now_ns: int) -> None:
         """Failures and reloads, connections that are new, and what was found out of others."""

@@ -1,9 +1,10 @@
 """The one disk thread: runs batches and tells the loop which are durable.
 
-The way to the thread and back costs more than a quick sync. So a brief batch of the log is begun
-in the loop's own thread (`begin_here`, decisions 21 and 101), while syncs take little time: each
-one is measured, wherever it ran. Where that is compiled, a thread that needs no interpreter syncs
-beside the loop, which waits for it (`end_here`) or is told.
+The way to the thread and back costs more than a quick sync. A brief batch that finds the thread
+without work may be run in the loop's own thread instead (`run_here`, decision 21), while syncs
+take little time: each one is measured, wherever it ran. While many are served it is written there,
+and where that is compiled a thread that needs no interpreter syncs it beside them (`begin_beside`,
+decision 101).
 
 A batch touches nothing that the loop touches, so no lock is needed but the queue's own.
 
@@ -23,6 +24,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from queue import Empty, SimpleQueue
 
 from jsctl.broker.errors import DiskError, DiskFull
@@ -71,6 +73,8 @@ class DiskWorker:
         """Batches that the thread has, or that are on the way back."""
         self._log_open = 0
         """Those of the log among them."""
+        self.beside: BriefBatch | None = None
+        """What is synced while everybody is served."""
         self._finished = finished
         self._crashed = crashed
         self._loop = asyncio.get_running_loop()
@@ -88,40 +92,58 @@ class DiskWorker:
 
     def may_run_here(self, batches: Sequence[DiskBatch]) -> BriefBatch | None:
         """A turn's batches, if they are one brief one, the thread has none, and syncs are quick."""
-        if len(batches) != 1 or self._open or self._mean_ns >= self._here_ns_max:
+        if len(batches) != 1 or self._open or self.beside is not None:
+            return None
+        if self._mean_ns >= self._here_ns_max:
             return None
         return batches[0].brief
 
     def may_run_beside(self, batches: Sequence[DiskBatch]) -> BriefBatch | None:
         """The one batch of the log in a turn, if it may be begun here and synced beside: while
         others are served, and the thread has other work."""
-        if self._syncer is None or self._log_open or self._mean_ns >= self._here_ns_max:
+        if self._syncer is None or self._log_open or self.beside is not None:
+            return None
+        if self._mean_ns >= self._here_ns_max:
             return None
         log = [batch for batch in batches if batch.ticket >= 0]
         return log[0].brief if len(log) == 1 else None
 
-    def begin_here(self, batch: BriefBatch, *, taken: bool, waits: bool = False) -> Ran | None:
-        """Begin with a batch that may be run here, or beside; None: the thread has it, as there is
-        no room for it. `taken`: somebody takes it for durable, and `end_here` follows, at once if
-        the caller `waits`; else that is for when `Syncer.fileno` can be read."""
-        assert not self._log_open, "batches of the log run in order"
-        syncer = None if waits else self._syncer
+    def run_here(self, batch: BriefBatch) -> Ran | None:
+        """Run a batch that may be run here; None: the thread has it, as there is no room for it.
+
+        It is durable, or has failed, when this returns; `finished` is not told. What is left of it
+        is for `finish_here`, before the log gets another one.
+        """
+        assert not self._open, "batches of the log run in order"
         try:
-            return _run(batch, lambda: batch.begin(syncer, taken=taken))
+            ran = _run(batch, partial(_promise, batch))
         except DiskFull:
             self.submit(batch)
             return None
-
-    def end_here(self, batch: BriefBatch, began: Ran | None = None) -> Ran:
-        """The batch is durable, or has failed, when this returns. What is left of it is for
-        `finish_here`, before the log gets another one. `began`: the loop waits for it."""
-        ran = _run(batch, batch.promise)
-        if began is not None:
-            ran = replace(ran, took_ns=began.took_ns + ran.took_ns)
-        elif self._syncer is not None:
-            ran = replace(ran, took_ns=self._syncer.took_ns)
         self._measure(ran)
         return ran
+
+    def begin_beside(self, batch: BriefBatch) -> None:
+        """Begin with a batch that may be synced beside: `end_beside` follows when `fileno` of who
+        syncs can be read. What finds no room the thread has; of what failed `finished` is told."""
+        assert not self._log_open and self.beside is None, "batches of the log run in order"
+        try:
+            ran = _run(batch, lambda: batch.begin(self._syncer))
+        except DiskFull:
+            self.submit(batch)
+            return
+        if ran.reason is None:
+            self.beside = batch
+        else:
+            self._finished([], [(ran.ticket, ran.reason)])
+
+    def end_beside(self) -> tuple[BriefBatch, Ran]:
+        """What was synced beside: it is durable, or has failed; see `run_here`."""
+        batch, self.beside = self.beside, None
+        assert batch is not None and self._syncer is not None, "nothing was begun"
+        ran = replace(_run(batch, batch.promise), took_ns=self._syncer.took_ns)
+        self._measure(ran)
+        return batch, ran
 
     def finish_here(self, batch: BriefBatch) -> str | None:
         """Do what is left of a batch; why it failed, if it did."""
@@ -225,6 +247,11 @@ class DiskWorker:
                 failed.append((ran.ticket, ran.reason))
         if synced or failed:
             self._finished(synced, failed)
+
+
+def _promise(batch: BriefBatch) -> None:
+    batch.begin(None)
+    batch.promise()
 
 
 def _run(batch: DiskBatch, run: Callable[[], None]) -> Ran:

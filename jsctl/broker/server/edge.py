@@ -27,7 +27,6 @@ from jsctl.broker.server.tls import HandshakeFailed, ServerSide, peer_certificat
 from jsctl.broker.server.turns import Clock, NodeLike, Reloadable, Turns
 from jsctl.broker.server.verify import Verifier
 from jsctl.broker.turn import (
-    DISK_FAILURE,
     BriefBatch,
     Command,
     ConnKind,
@@ -37,7 +36,6 @@ from jsctl.broker.turn import (
     LogLevel,
     Query,
     TurnOutputs,
-    disk_failed,
 )
 from jsctl.broker.write_options import WriteLimit
 from jsctl.dataclass import dataclass
@@ -111,10 +109,6 @@ class Edge:
         self._reload_wanted = reload
         self._unfinished: BriefBatch | None = None
         """What was synced here is durable, and the rest of it is to be done."""
-        self._beside: BriefBatch | None = None
-        """What is synced while everybody is served."""
-        self._promised: tuple[BriefBatch, Ran] | None = None
-        """What the turn takes for durable before it is: so it is before anything comes of that."""
         self._listeners: dict[str, Listener] = {}
         self._certificates = Certificates.read(options)
         monitor = self._certificates.monitor
@@ -273,8 +267,6 @@ class Edge:
             self._turns.inputs.secured.append((connection.id, found))
 
     def _perform(self, outputs: TurnOutputs) -> None:
-        if self._promised is not None and not self._keep_promise(*self._promised):
-            return
         brief = self._disk.may_run_here(outputs.disk)
         if brief is not None and not self._turns.is_alone(outputs):
             brief = None
@@ -296,25 +288,19 @@ class Edge:
     def _hand_over(self, batches: Sequence[DiskBatch]) -> None:
         """Let the disk have these while everybody is served."""
         self._finish_batch()
-        beside = None if self._beside is not None else self._disk.may_run_beside(batches)
+        beside = self._disk.may_run_beside(batches)
         for batch in batches:
             if batch is not beside:
                 self._disk.submit(batch)
-            elif (began := self._disk.begin_here(beside, taken=False)) is None:
-                pass  # There is no room: the thread waits for some.
-            elif began.reason is None:
-                self._beside = beside
-            else:
-                self._synced([], [(batch.ticket, began.reason)])
+        if beside is not None:
+            self._disk.begin_beside(beside)
 
     def _synced_beside(self) -> None:
         """What was synced beside the loop is durable, or has failed."""
-        batch, self._beside = self._beside, None
-        assert batch is not None, "whoever syncs tells of what was begun"
-        self._take(batch, self._disk.end_here(batch))
+        self._take(*self._disk.end_beside())
 
     def _take(self, batch: BriefBatch, ran: Ran) -> None:
-        """The next turn hears what came of a batch, or is to."""
+        """The next turn hears what came of a batch."""
         if ran.reason is None:
             self._turns.inputs.synced.append(batch.ticket)
             self._unfinished = batch
@@ -323,35 +309,15 @@ class Edge:
 
     def _sync_here(self, batch: BriefBatch, *, asked: bool) -> None:
         """Everything else is sent: do what the disk thread would do, without the ways there and
-        back, and go on with what waited for it.
-
-        `asked`: somebody may have answered meanwhile, as followers do, and is read first. Else
-        the turn that waits for it runs while the disk is at it.
-        """
-        ran = self._disk.begin_here(batch, taken=True, waits=asked)
+        back, and go on with what waited for it. `asked`: somebody may have answered meanwhile,
+        as followers do, and is read first."""
+        ran = self._disk.run_here(batch)
         if ran is None:
             return
-        if ran.reason is None and asked:
-            ran = self._disk.end_here(batch, ran)
-        elif ran.reason is None:
-            self._promised = batch, ran
         self._take(batch, ran)
         if asked:
             self._finish_batch()
         self._turns.follow(ran.took_ns, straight=not asked)
-
-    def _keep_promise(self, batch: BriefBatch, began: Ran) -> bool:
-        """A turn has run that took a batch for durable: it is now, or nothing comes of the turn."""
-        self._promised = None
-        ran = self._disk.end_here(batch, began)
-        if ran.reason is not None:
-            self._log.write([disk_failed(ran.reason)])
-            self._turns.stop()
-            if not self._finished.done():
-                self._finished.set_result((DISK_FAILURE, 1))
-            return False
-        self._turns.held(ran.took_ns - began.took_ns)
-        return True
 
     def _finish_batch(self) -> None:
         """What was synced here is told to whom it concerns: do what is left of its batch."""

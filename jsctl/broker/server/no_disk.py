@@ -1,7 +1,5 @@
 """The disk of a server without JetStream: nothing is there and nothing can be stored."""
 
-from collections.abc import Callable
-
 from jsctl.broker.errors import DiskError
 from jsctl.broker.ports import DiskFile
 
@@ -14,9 +12,6 @@ class NoDisk:
     def is_crowded(self, kept: int) -> bool:
         """No file is open."""
         return False
-
-    def first(self, promise: Callable[[], None]) -> None:
-        """Nothing changes."""
 
     def open(self, path: str, *, create: bool = False) -> DiskFile:
         """Raises DiskError."""

@@ -171,10 +171,6 @@ class Turns:
         else:
             self.wake()
 
-    def held(self, took_ns: int) -> None:
-        """Everybody waited for so long behind the turn: the next one tells of it."""
-        self._held_ns += took_ns
-
     def stop(self) -> None:
         """No turn runs after this."""
         self._started = False

@@ -12,7 +12,7 @@ import fcntl
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count, takewhile
 from pathlib import Path
@@ -105,36 +105,14 @@ class HeldRoom:
         return held
 
 
-class Fence:
-    """What has to be durable before anything else changes on a disk."""
-
-    __slots__ = ("_promise",)
-
-    def __init__(self) -> None:
-        self._promise: Callable[[], None] | None = None
-
-    def first(self, promise: Callable[[], None]) -> None:
-        """Have this called by who passes next."""
-        self._promise = promise
-
-    def pass_by(self) -> None:
-        """Something is about to change. Raises what the promise raises."""
-        if self._promise is not None:
-            promise, self._promise = self._promise, None
-            promise()
-
-
 class RealFile:
     """A file descriptor. `write` and `read` are positional; no offset is shared."""
 
-    __slots__ = ("_fd", "_fence", "_held", "_syncer", "path")
+    __slots__ = ("_fd", "_held", "_syncer", "path")
 
-    def __init__(
-        self, fd: int, path: str, held: HeldRoom | None = None, fence: Fence | None = None
-    ) -> None:
+    def __init__(self, fd: int, path: str, held: HeldRoom | None = None) -> None:
         self._fd = fd
         self._held = held
-        self._fence = fence or Fence()
         self._syncer: Syncer | None = None
         """What has a sync of this file under way."""
         self.path = path
@@ -159,7 +137,6 @@ class RealFile:
             raise _as_ours(error, "read", self.path) from error
 
     def write(self, offset: int, parts: Sequence[Piece]) -> None:
-        self._fence.pass_by()
         try:
             self._write(offset, parts)
         except DiskFull as error:
@@ -187,8 +164,8 @@ class RealFile:
             offset += wrote
             rest = rest[wrote:]
 
-    def begin_sync(self, syncer: Syncer, *, tells: bool) -> None:
-        syncer.begin(self._fd, tells)
+    def begin_sync(self, syncer: Syncer) -> None:
+        syncer.begin(self._fd)
         self._syncer = syncer
 
     def sync(self) -> None:
@@ -208,7 +185,6 @@ class RealFile:
             self._held.shortage = str(error)
 
     def allocate(self, length: int) -> None:
-        self._fence.pass_by()
         try:
             self._allocate(length)
         except DiskFull as error:
@@ -227,7 +203,6 @@ class RealFile:
                 os.pwrite(self._fd, _ZEROS[: length - offset], offset)
 
     def truncate(self, length: int) -> None:
-        self._fence.pass_by()
         with _mapped("cut", self.path):
             os.ftruncate(self._fd, length)
 
@@ -253,7 +228,6 @@ class RealDisk:
         self._text = f"{self._root}/"
         self._lock: int | None = None
         self._held = HeldRoom(self._root / HELD_NAME)
-        self._fence = Fence()
         self._settled: set[Path] = set()
         """Directories whose names are durable, as far as this process has seen to it."""
         self._settled_in: dict[Path, set[Path]] = {}
@@ -282,13 +256,8 @@ class RealDisk:
             os.close(self._lock)
             self._lock = None
 
-    def first(self, promise: Callable[[], None]) -> None:
-        self._fence.first(promise)
-
     def open(self, path: str, *, create: bool = False) -> RealFile:
         full = self._text + path
-        if create:
-            self._fence.pass_by()
         try:
             fd = _open_file(full, os.O_CREAT if create else 0)
         except NotAFile:
@@ -297,7 +266,7 @@ class RealDisk:
             self.set_aside(path)
             fd = _open_file(full, os.O_CREAT)
         self._newest = fd
-        return RealFile(fd, full, self._held, self._fence)
+        return RealFile(fd, full, self._held)
 
     def is_crowded(self, kept: int) -> bool:
         return self._newest >= self._crowded_from or kept > self._crowded_from // _KEPT_PART
@@ -321,7 +290,6 @@ class RealDisk:
             raise _as_ours(error, "list", full) from error
 
     def make_directory(self, path: str, *, durable: bool = True) -> None:
-        self._fence.pass_by()
         full = self._path(path)
         self._make(full, durable=durable)
         if not durable:
@@ -346,7 +314,6 @@ class RealDisk:
                     self._settle(one)
 
     def rename(self, old: str, new: str) -> None:
-        self._fence.pass_by()
         source, target = self._path(old), self._path(new)
         with _mapped("rename", str(source)):
             try:
@@ -378,7 +345,6 @@ class RealDisk:
             return sorted((one.name, _kind(one)) for one in found)
 
     def remove(self, path: str) -> None:
-        self._fence.pass_by()
         with _mapped("remove", str(self._path(path))):
             try:
                 self._path(path).unlink(missing_ok=True)
@@ -386,7 +352,6 @@ class RealDisk:
                 self.set_aside(path)
 
     def remove_tree(self, path: str) -> None:
-        self._fence.pass_by()
         import shutil  # loaded late, as few servers begin with it: it brings compression along
 
         full = self._path(path)

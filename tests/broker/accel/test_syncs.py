@@ -32,13 +32,13 @@ def readable(syncer: Syncer, wait_ms: int) -> bool:
     return bool(look.poll(wait_ms))
 
 
-def test_a_sync_ends_and_tells_where_that_is_asked_for(syncer: Syncer, tmp_path: Path) -> None:
+def test_a_sync_ends_and_tells(syncer: Syncer, tmp_path: Path) -> None:
     with (tmp_path / "file").open("wb") as file:
-        for tells in (True, False, True, True):
+        for waits in (True, False, True):
             file.write(b"more")
             file.flush()
-            syncer.begin(file.fileno(), tells)
-            assert not tells or readable(syncer, READABLE_MS)
+            syncer.begin(file.fileno())
+            assert not waits or readable(syncer, READABLE_MS)
             assert syncer.end() == 0
             assert syncer.took_ns > 0
             assert not readable(syncer, 0)
@@ -47,14 +47,14 @@ def test_a_sync_ends_and_tells_where_that_is_asked_for(syncer: Syncer, tmp_path:
 def test_a_failure_is_the_systems_number(syncer: Syncer, tmp_path: Path) -> None:
     reading, writing = os.pipe()
     try:
-        syncer.begin(writing, True)
+        syncer.begin(writing)
         assert readable(syncer, READABLE_MS)
         assert syncer.end() == errno.EINVAL
     finally:
         os.close(reading)
         os.close(writing)
     with (tmp_path / "file").open("wb") as file:
-        syncer.begin(file.fileno(), False)
+        syncer.begin(file.fileno())
         assert syncer.end() == 0
 
 
@@ -62,31 +62,31 @@ def test_one_at_a_time_and_an_end_for_each(syncer: Syncer, tmp_path: Path) -> No
     with pytest.raises(RuntimeError, match="no sync"):
         syncer.end()
     with (tmp_path / "file").open("wb") as file:
-        syncer.begin(file.fileno(), True)
+        syncer.begin(file.fileno())
         with pytest.raises(RuntimeError, match="there is a sync already"):
-            syncer.begin(file.fileno(), True)
+            syncer.begin(file.fileno())
         assert syncer.end() == 0
         with pytest.raises(RuntimeError, match="no sync"):
             syncer.end()
         for wrong in (-1, 1 << 40):
             with pytest.raises((ValueError, OverflowError)):
-                syncer.begin(wrong, False)
+                syncer.begin(wrong)
         with pytest.raises(TypeError):
-            syncer.begin("no number", False)  # type: ignore[arg-type]
+            syncer.begin("no number")  # type: ignore[arg-type]
 
 
 def test_the_end_waits_for_what_is_under_way(syncer: Syncer, tmp_path: Path) -> None:
     with (tmp_path / "file").open("wb") as file:
-        syncer.begin(file.fileno(), False)
+        syncer.begin(file.fileno())
         syncer.close()
         syncer.close()
         with pytest.raises(RuntimeError):
-            syncer.begin(file.fileno(), False)
+            syncer.begin(file.fileno())
 
 
 def test_a_forked_process_has_no_thread(syncer: Syncer, tmp_path: Path) -> None:
     with (tmp_path / "file").open("wb") as file:
-        syncer.begin(file.fileno(), False)
+        syncer.begin(file.fileno())
         child = os.fork()
         if not child:
             try:
@@ -109,16 +109,16 @@ def test_a_file_of_a_disk(syncer: Syncer, tmp_path: Path) -> None:
     disk = RealDisk(tmp_path / "disk")
     file = disk.open("file", create=True)
     file.write(0, (b"first",))
-    file.begin_sync(syncer, tells=True)
+    file.begin_sync(syncer)
     file.sync()
     assert not readable(syncer, 0)
-    file.begin_sync(syncer, tells=False)
+    file.begin_sync(syncer)
     file.close()
     os.mkfifo(tmp_path / "pipe")
     failing = disk.open("file")
     number = os.open(tmp_path / "pipe", os.O_RDWR)
     failing._fd, kept = number, failing._fd
-    failing.begin_sync(syncer, tells=False)
+    failing.begin_sync(syncer)
     with pytest.raises(SyncFailed, match="Invalid argument"):
         failing.sync()
     failing._fd = kept

@@ -42,22 +42,21 @@ class Batch:
         return self if self.is_brief else None
 
     def run(self) -> None:
-        self.begin(None, taken=False)
+        self.begin(None)
         self.promise()
         self.finish()
 
-    def begin(self, syncer: Syncer | None, *, taken: bool) -> None:
+    def begin(self, syncer: Syncer | None) -> None:
         import threading
 
-        beside = syncer is not None and not taken
-        self.ran.append("beside" if beside else threading.current_thread().name)
+        self.ran.append(threading.current_thread().name if syncer is None else "beside")
         if isinstance(self.failure, DiskFull):
             raise self.failure
         if syncer is not None:
             self.begun = syncer
             with TemporaryFile() as file:
                 self.file = os.dup(file.fileno())
-            syncer.begin(self.file, not taken)
+            syncer.begin(self.file)
 
     def promise(self) -> None:
         if self.begun is not None:

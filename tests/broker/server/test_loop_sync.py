@@ -14,7 +14,7 @@ from jsctl.broker.errors import DiskError, DiskFull
 from jsctl.broker.options import EdgeLimits, Listen, Options
 from jsctl.broker.ports import Syncer
 from jsctl.broker.server import turns
-from jsctl.broker.server.disk_worker import MEAN_OF, DiskWorker, Ran
+from jsctl.broker.server.disk_worker import MEAN_OF, DiskWorker
 from tests.broker.server.echo_node import Batch
 from tests.broker.server.harness import LineClient, Running, looking, running
 from tests.support.waiting import eventually
@@ -57,12 +57,6 @@ class Worker:
         await self.until(lambda: len(self.synced) == WARM)
 
 
-def run_here(worker: DiskWorker, batch: Batch) -> Ran | None:
-    """Begin, and wait for the end."""
-    began = worker.begin_here(batch, taken=True)
-    return None if began is None else worker.end_here(batch, began)
-
-
 class Slow(Batch):
     """A sync that takes its time."""
 
@@ -99,10 +93,10 @@ async def test_what_runs_in_the_loop_is_durable_or_failed_at_once() -> None:
     here = Worker(PATIENT.loop_sync_ns_max)
     await here.warm_up()
     batch = Batch(1000)
-    ran = run_here(here.worker, batch)
+    ran = here.worker.run_here(batch)
     assert ran is not None and (ran.ticket, ran.reason) == (1000, None)
     assert batch.ran == [HERE]
-    ran = run_here(here.worker, Batch(1001, failure=DiskError("no disk")))
+    ran = here.worker.run_here(Batch(1001, failure=DiskError("no disk")))
     assert ran is not None and ran.reason == "no disk"
     assert len(here.synced) == WARM and not here.failed
     assert here.worker.stop(5)
@@ -112,7 +106,7 @@ async def test_a_batch_without_room_goes_to_the_thread() -> None:
     here = Worker(PATIENT.loop_sync_ns_max)
     await here.warm_up()
     full = Batch(1000, failure=DiskFull("no room"))
-    assert run_here(here.worker, full) is None
+    assert here.worker.run_here(full) is None
     assert not here.worker.may_run_here([Batch(1001)])
     full.failure = None
     await here.until(lambda: 1000 in here.synced)
@@ -130,7 +124,7 @@ async def test_one_slow_sync_keeps_them_away_from_the_loop(in_loop: bool) -> Non
         here.synced.clear()
     slow = Slow(1000)
     if in_loop:
-        assert run_here(here.worker, slow) is not None
+        assert here.worker.run_here(slow) is not None
     else:
         here.worker.submit(slow)
         await here.until(lambda: 1000 in here.synced)
@@ -291,9 +285,9 @@ async def test_no_room_beside_the_loop_is_waited_for_by_the_thread(
         client = await busy(server, monkeypatch)
 
         class Full(Batch):
-            def begin(self, syncer: Syncer | None, *, taken: bool) -> None:
+            def begin(self, syncer: Syncer | None) -> None:
                 self.failure = None if syncer is None else DiskFull("no room")
-                super().begin(syncer, taken=taken)
+                super().begin(syncer)
 
         server.node.batch = Full
         assert await client.ask("DISK") == "SYNCED"
@@ -319,19 +313,7 @@ async def test_jobs_go_to_the_thread_while_the_log_is_synced_beside(
         await client.close()
 
 
-async def test_a_failure_in_the_loop_is_told_to_the_node_where_others_may_have_answered() -> None:
-    async with running(replace(OPTIONS, edge=PATIENT)) as server:
-        client = await server.client()
-        await client.line()
-        for _ in range(WARM):
-            assert await client.ask("DISK") == "SYNCED"
-        server.node.disk_failure = DiskError("the disk is gone")
-        client.writer.write(b"PING\r\nDISK\r\n")
-        assert await eventually(server.node.failures, "it hears of it") == ["the disk is gone"]
-        assert server.node.ran[-1] == HERE
-
-
-async def test_nothing_comes_of_the_turn_that_took_a_failed_sync_for_done() -> None:
+async def test_a_failure_in_the_loop_is_told_to_the_node_at_once() -> None:
     async with running(replace(OPTIONS, edge=PATIENT)) as server:
         client = await server.client()
         await client.line()
@@ -339,14 +321,8 @@ async def test_nothing_comes_of_the_turn_that_took_a_failed_sync_for_done() -> N
             assert await client.ask("DISK") == "SYNCED"
         server.node.disk_failure = DiskError("the disk is gone")
         client.writer.write(b"DISK\r\n")
-
-        async def ended() -> bool:
-            return "The store cannot be written: the disk is gone" in server.output.getvalue()
-
-        await eventually(ended, "the server says why it ends")
-        assert server.node.ran[-1] == HERE and server.node.seen[-1].synced
-    rest = await client.reader.read()
-    assert b"SYNCED" not in rest
+        assert await eventually(server.node.failures, "it hears of it") == ["the disk is gone"]
+        assert server.node.ran[-1] == HERE
 
 
 async def test_a_long_sync_in_the_loop_counts_as_a_stall() -> None:

@@ -45,10 +45,6 @@ class WalWriter:
             self._name = name
         return self._file
 
-    def first(self, promise: Callable[[], None]) -> None:
-        """Nothing changes on the disk before `promise` was called."""
-        self._disk.first(promise)
-
     def create(self, wanted: NewSegment, spare: tuple[int, int] | None = None) -> None:
         """Make a segment, out of a spare one of the same length if there is one.
 
@@ -193,13 +189,11 @@ class WalBatch:
         self.promise()
         self.finish()
 
-    def begin(self, syncer: Syncer | None, *, taken: bool) -> None:
+    def begin(self, syncer: Syncer | None) -> None:
         """Write, and have the sync begin if there is who does it."""
         self._do(self._write)
         if syncer is not None:
-            self.writer.file(*self.segment).begin_sync(syncer, tells=not taken)
-        if taken:
-            self.writer.first(self.promise)
+            self.writer.file(*self.segment).begin_sync(syncer)
 
     def promise(self) -> None:
         """Until the frame is durable."""

@@ -1,6 +1,6 @@
-"""A batch of the log that is begun ahead: nothing else changes on the disk before it is durable."""
+"""A batch of the log in steps: written, made durable by whoever syncs, and noted."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -8,29 +8,12 @@ import pytest
 from jsctl.broker.accel.choice import made_syncer
 from jsctl.broker.errors import DiskFull, SyncFailed
 from jsctl.broker.pieces import Piece
-from jsctl.broker.ports import Disk, Syncer
+from jsctl.broker.ports import Syncer
 from jsctl.broker.store.disk import RealDisk
 from jsctl.broker.store.wal.batch import WalBatch
 from jsctl.broker.store.wal.log import Wal
 from tests.support.sim_disk import SimDisk, SimFile
 from tests.support.wal_rig import GROUP, SMALL, commit, disk_of, entries, reopen
-
-CHANGES: dict[str, Callable[[Disk], object]] = {
-    "write": lambda disk: disk.open("other").write(0, (b"new",)),
-    "truncate": lambda disk: disk.open("other").truncate(1),
-    "allocate": lambda disk: disk.open("other").allocate(100),
-    "create": lambda disk: disk.open("another", create=True),
-    "rename": lambda disk: disk.rename("other", "renamed"),
-    "remove": lambda disk: disk.remove("other"),
-    "remove_tree": lambda disk: disk.remove_tree("directory"),
-    "make_directory": lambda disk: disk.make_directory("new"),
-}
-
-
-def prepare(disk: Disk) -> None:
-    """Something besides the log."""
-    disk.open("other", create=True).write(0, (b"old",))
-    disk.make_directory("directory")
 
 
 def batch_of(wal: Wal, index: int) -> WalBatch:
@@ -41,15 +24,12 @@ def batch_of(wal: Wal, index: int) -> WalBatch:
     return batch
 
 
-def begun(disk: SimDisk) -> tuple[Wal, WalBatch]:
-    """A log whose second frame is written, and taken for durable."""
-    prepare(disk)
+def log_of(disk: SimDisk) -> Wal:
+    """A log with one frame."""
     wal, _ = reopen(disk)
     wal.add_entries(GROUP, entries(1, 1, 1))
     commit(wal)
-    batch = batch_of(wal, 2)
-    batch.begin(None, taken=True)
-    return wal, batch
+    return wal
 
 
 def kept(disk: SimDisk) -> int:
@@ -60,55 +40,35 @@ def kept(disk: SimDisk) -> int:
     return reopen(after)[1].groups[GROUP].last_index
 
 
-@pytest.mark.parametrize("change", CHANGES)
-def test_what_is_taken_for_durable_is_so_before_anything_changes(change: str) -> None:
+def test_what_is_begun_is_durable_when_it_is_promised() -> None:
     disk = disk_of()
-    wal, batch = begun(disk)
-    assert kept(disk) == 1
-    disk.open("other").read(0, 3)
-    assert kept(disk) == 1, "reading changes nothing"
-    syncs = disk.syncs
-    CHANGES[change](disk)
-    assert kept(disk) == 2 and disk.syncs == syncs + 1
-    CHANGES["create"](disk)
-    batch.promise()
-    assert disk.syncs == syncs + 1, "once"
-    batch.finish()
-    wal.done(batch.ticket)
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_nothing_changes_when_it_cannot_be_durable(change: str) -> None:
-    disk = disk_of()
-    _, batch = begun(disk)
-    before = disk.paths(), disk.content("other")
-    disk.fail_syncs = 1
-    with pytest.raises(SyncFailed):
-        CHANGES[change](disk)
-    assert (disk.paths(), disk.content("other")) == before
-    with pytest.raises(SyncFailed):
-        batch.promise()
-
-
-def test_who_waits_makes_it_durable_without_a_change() -> None:
-    disk = disk_of()
-    wal, batch = begun(disk)
-    batch.promise()
-    assert kept(disk) == 2
-    batch.finish()
-    wal.done(batch.ticket)
-    syncs = disk.syncs
-    CHANGES["write"](disk)
-    assert disk.syncs == syncs
-
-
-def test_one_that_finds_no_room_holds_up_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    disk = disk_of()
-    prepare(disk)
-    wal, _ = reopen(disk)
-    wal.add_entries(GROUP, entries(1, 1, 1))
-    commit(wal)
+    wal = log_of(disk)
     batch = batch_of(wal, 2)
+    batch.begin(None)
+    assert kept(disk) == 1
+    syncs = disk.syncs
+    batch.promise()
+    assert kept(disk) == 2 and disk.syncs == syncs + 1
+    batch.promise()
+    batch.finish()
+    assert disk.syncs == syncs + 1, "once"
+    wal.done(batch.ticket)
+
+
+def test_what_cannot_be_promised_is_final() -> None:
+    disk = disk_of()
+    wal = log_of(disk)
+    batch = batch_of(wal, 2)
+    batch.begin(None)
+    disk.fail_syncs = 1
+    for step in (batch.promise, batch.promise, batch.finish, batch.run):
+        with pytest.raises(SyncFailed):
+            step()
+
+
+def test_one_that_finds_no_room_is_run_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = disk_of()
+    batch = batch_of(log_of(disk), 2)
 
     def full(self: SimFile, offset: int, parts: Sequence[Piece]) -> None:
         raise DiskFull("no room")
@@ -116,27 +76,22 @@ def test_one_that_finds_no_room_holds_up_nothing(monkeypatch: pytest.MonkeyPatch
     with monkeypatch.context() as patch:
         patch.setattr(SimFile, "write", full)
         with pytest.raises(DiskFull):
-            batch.begin(None, taken=True)
-    CHANGES["write"](disk)
+            batch.begin(None)
     assert kept(disk) == 1
     batch.run()
     assert kept(disk) == 2
 
 
-@pytest.mark.parametrize("taken", [True, False])
-def test_a_real_disk_and_who_syncs_beside(tmp_path: Path, taken: bool) -> None:
+def test_a_real_disk_and_who_syncs_beside(tmp_path: Path) -> None:
     """The log is read back; with the loops in Python the caller syncs."""
     syncer: Syncer | None = made_syncer()
     disk = RealDisk(tmp_path / "disk")
-    prepare(disk)
     wal, _ = Wal.open(disk, "wal", SMALL)
     wal.add_entries(GROUP, entries(1, 1, 1))
     commit(wal)
     for index in range(2, 6):
         batch = batch_of(wal, index)
-        batch.begin(syncer, taken=taken)
-        if taken and index % 2:
-            CHANGES["write"](disk)
+        batch.begin(syncer)
         batch.promise()
         batch.finish()
         wal.done(batch.ticket)
