@@ -132,7 +132,7 @@ class EchoNode:
             *lines, rest = (self.buffers[conn] + chunk).split(b"\r\n")
             self.buffers[conn] = rest
             for line in lines:
-                self.line(conn, line.decode().split(" "), now_ns, out)
+                self.line(conn, line.decode(errors="replace").split(" "), now_ns, out)
         self.results(inputs, out)
         self.due(now_ns, out)
         return out

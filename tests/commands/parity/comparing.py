@@ -56,10 +56,19 @@ NUMBER = re.compile(r"-?\b\d+(?:\.\d+)?(?:%| [KMG]?i?B\b)?")
 BARS = re.compile(r"[█▏▎▍▌▋▊▉]+")
 SOURCES = re.compile(r"^ *Stream Name: .*\n(?:^ *[^\s:][^:\n]*: .*\n)+\n?", re.MULTILINE)
 """Of a stream with several, which the servers tell in any order."""
+BUCKETS = re.compile(
+    r"^ *Source Bucket: .*\n(?:^ *(?!Source Bucket)[^\s:][^:\n]*: .*\n)*", re.MULTILINE
+)
+"""The same of a bucket."""
 FLAGS = re.compile(r" \[<flags>\]")
 """In the first line of a page below an error: commands that have no flags there may have some here.
 Which flags there are is compared by the test of the tree."""
 ROWS = re.compile(r"(?:^│.*\n)+", re.MULTILINE)
+
+
+def _sorted(kind: re.Pattern[str], text: str) -> str:
+    found = iter(sorted(one.strip() for one in kind.findall(text)))
+    return kind.sub(lambda _: f"{next(found)}\n", text)
 
 
 def tidy(text: str) -> str:
@@ -70,8 +79,7 @@ def tidy(text: str) -> str:
         return FLAGS.sub("", text.partition("\n")[0], 1)
     if SYSTEM.search(text):
         text = NUMBER.sub("N", BARS.sub("BAR", text))
-    origins = iter(sorted(one.strip() for one in SOURCES.findall(text)))
-    text = SOURCES.sub(lambda _: f"{next(origins)}\n", text)
+    text = _sorted(BUCKETS, _sorted(SOURCES, text))
     return ROWS.sub(lambda rows: "\n".join(sorted(rows[0].splitlines())), text)
 
 

@@ -64,7 +64,7 @@ OF_USERS = (
     "kv --bucket 'a b'",
     "request --subject nobody",
     "request --subject '$JS.API.INFO' --match-payload memory",
-    "request --subject '$JS.API.INFO' --match-payload ^nothing --response-critical 1ns",
+    "request --subject '$JS.API.INFO' --match-payload ^nothing",
     "jetstream",
     "jetstream --no-replicas --mem-warn 95",
     "jetstream --streams-warn 10 --streams-critical 20 --format json",
