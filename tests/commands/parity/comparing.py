@@ -42,6 +42,8 @@ END_OF_PULL = re.compile(
 before its own deadline, which is the same one."""
 HEADERS = re.compile(r"(?<=^Headers:\n\n)(?:^ .*\n)+", re.MULTILINE)
 """Of a message, which `nats` tells in any order."""
+REQUIRED = re.compile(r"(?<=error: required flags )--.+(?= not provided)")
+"""Of a command: `nats` names them in any order."""
 CONNECTED = re.compile(r"^CLOCK >>> Connected to .*\n", re.MULTILINE)
 """With `--trace`: `nats` tells it in between, and sometimes after it has ended, which is never."""
 SYSTEM = re.compile(
@@ -74,6 +76,7 @@ def _sorted(kind: re.Pattern[str], text: str) -> str:
 def tidy(text: str) -> str:
     text = DIFFERENCES.sub("DIFFERENCES\n", MISSING.sub("MISSING", CONNECTED.sub("", text)))
     text = END_OF_PULL.sub(lambda found: "" if "408" in found[0] else NOTHING, text)
+    text = REQUIRED.sub(lambda found: ", ".join(sorted(found[0].split(", "))), text)
     text = HEADERS.sub(lambda found: "".join(sorted(found[0].splitlines(True))), text)
     if text.startswith("usage: "):
         return FLAGS.sub("", text.partition("\n")[0], 1)
