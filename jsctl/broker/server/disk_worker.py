@@ -23,14 +23,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from queue import Empty, SimpleQueue
 
 from jsctl.broker.errors import DiskError, DiskFull
 from jsctl.broker.ports import Syncer
 from jsctl.broker.turn import BriefBatch, DiskBatch, RoomMaker
-from jsctl.dataclass import dataclass
+from jsctl.dataclass import dataclass, replace
 
 ROOM_RETRY_S = 0.2
 """How long what finds no room on the disk waits before it is tried again."""

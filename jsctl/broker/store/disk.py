@@ -209,7 +209,8 @@ class RealFile:
     def close(self) -> None:
         if self._fd >= 0:
             if self._syncer is not None:
-                self.sync()
+                self._syncer.end()  # Whoever closes the file waits for no promise any more.
+                self._syncer = None
             fd, self._fd = self._fd, -1
             with _mapped("close", self.path):
                 os.close(fd)

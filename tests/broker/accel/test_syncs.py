@@ -121,6 +121,7 @@ def test_a_file_of_a_disk(syncer: Syncer, tmp_path: Path) -> None:
     failing.begin_sync(syncer)
     with pytest.raises(SyncFailed, match="Invalid argument"):
         failing.sync()
+    failing.begin_sync(syncer)
     failing._fd = kept
     os.close(number)
     failing.close()
