@@ -73,7 +73,13 @@ def run(begin: Callable[[], None]) -> int:
         leave(run_completion(sys.argv[2:]))
     from jsctl.cli import main as run_cli
 
-    return run_cli(sys.argv[1:], _near, begin)
+    try:
+        status = run_cli(sys.argv[1:], _near, begin)
+        sys.stdout.flush()
+    except BrokenPipeError:  # of the page below an error, of which somebody has read enough
+        _nowhere(1)
+        return 1
+    return status
 
 
 def _near(words: Sequence[str]) -> tuple[str, ...]:
