@@ -202,6 +202,10 @@ class DirectGets:
         key, asked = at
         listening = Listening(self.engine.context, key[0])
         responder = DirectGetResponder(replica, listening, asked)
+        for get in (*self.late, *self.leaderless):
+            # It has listened before: those who ask from now on wait no longer than these.
+            if get.responder.replica is replica:
+                responder.doubts_like(get.responder)
         sink = Sink(responder)
         for prefix in self.engine.context.api_prefixes:
             head = prefix + WORDS + asked.encode()

@@ -21,3 +21,8 @@ class DirectGetResponder:
     """The last entry of which a get waited to hear whether it is committed, and ..."""
     doubted_until_ns: int = 0
     """... until when gets wait for that one."""
+
+    def doubts_like(self, other: "DirectGetResponder") -> None:
+        """Take over what another one of the same replica waits to hear."""
+        if other.doubtful >= self.doubtful:
+            self.doubtful, self.doubted_until_ns = other.doubtful, other.doubted_until_ns

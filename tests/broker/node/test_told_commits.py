@@ -200,3 +200,23 @@ def test_a_new_leader_has_all_that_was_acknowledged() -> None:
         if one is not stream.leader
     ]
     assert messages == [1, 1] and len(set(rest)) == 1
+
+
+def test_the_two_seconds_go_on_where_the_replica_is_listened_for_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream = Read(monkeypatch)
+    stream.publish()
+    stream.cluster.run(1)
+    stream.hold_disks()
+    stream.client.publish("s.a", b"y", "ack")
+    stream.get()
+    stream.cluster.run(LEADERLESS_NS / 1e9 - 0.1)
+    running = stream.follower.node._running
+    assert running is not None and running.jetstream is not None
+    jetstream = running.jetstream
+    jetstream._direct.listen_anew("A")
+    jetstream._direct.refresh()
+    stream.get()
+    stream.cluster.run(0.3)
+    assert stream.got == [1, 1]
