@@ -31,6 +31,7 @@ from tests.simulation.consumer_checks import ConsumerBooks, Told
 from tests.simulation.dead_letters import DEAD
 from tests.simulation.disks import DurableGroup, DurableLog
 from tests.simulation.machine import Machine, Process
+from tests.simulation.removal_checks import check_removals, consumed
 from tests.simulation.rot import durable_states, note_unreadable
 from tests.simulation.stream_checks import Books, is_memory
 from tests.simulation.violation import Violation
@@ -248,7 +249,7 @@ class Checker:
                 self._changed(process, name, group)
         if self.acks:
             self._check_acks(process)
-        self._check_removals()
+        check_removals(self)
         self._turns += 1
         if self._turns % TURNS_BETWEEN_SUMS == 0:
             for unit in process.engine.assets.streams.values():
@@ -334,7 +335,7 @@ class Checker:
             lambda: self.history(stream).books,
             lambda: self.passed_over(stream),
             lambda: self._log_end(stream),
-            lambda: self._consumed(stream),
+            lambda: consumed(self, stream),
             self._letters,
         )
 
@@ -344,15 +345,6 @@ class Checker:
         if any(one.excused for one in known):
             return None
         return {letter for one in known if one.books for letter in one.books.letters}
-
-    def _consumed(self, stream: str) -> set[int]:
-        """Messages with which all consumers of a stream are done by now, of which one may be
-        deleted: the stream lets go of them, whoever is made in its place meanwhile."""
-        known = [one.consumer for one in self.groups.values() if one.stream == stream]
-        books = [one for one in known if one is not None]
-        done = {seq for one in books for seq in one.done}
-        rest = [one for one in books if one.first and self.exists(one.group)]
-        return {seq for seq in done if not any(one.needs(seq) for one in rest)}
 
     def _log_end(self, name: str) -> int:
         """How far anybody's log of a group goes."""
@@ -370,22 +362,6 @@ class Checker:
         """Messages that a replica of a stream may lack, for a while: what was damaged on some
         disk. A leader with damage that brings another replica up has nothing better to give."""
         return {seq for machine in self.machines for seq in machine.decay.may_lack(name)}
-
-    def _check_removals(self) -> None:
-        """What a stream let go of is needed by none of its consumers."""
-        for known in list(self.groups.values()):
-            books = known.books
-            if books is None or not books.model.consumed:
-                continue
-            for name, other in list(self.groups.items()):
-                one = other.consumer
-                if one is None or one.books() is not books or not self.exists(name):
-                    continue
-                for seq, index in books.model.consumed:
-                    late = index <= one.since or seq in one.consumed_before
-                    if not late and one.needs(seq) and not self.excused(name):
-                        raise Violation(f"{books.name} removes {seq}, which {one.name} needs")
-            books.model.consumed.clear()
 
     def exists(self, name: str) -> bool:
         """Whether a group is still assigned, as the newest meta state has it that anybody had."""
