@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jsctl.broker.jetstream.meta.assignments import GroupAssignment
+from jsctl.broker.raft.quorum import quorum_size
 from jsctl.broker.raft.types import StandingKind
 from tests.simulation.machine import Process
 from tests.simulation.rot import LOG, kind_of
@@ -14,12 +15,15 @@ if TYPE_CHECKING:
 
 
 def lost_at_birth(simulation: Simulation, group: GroupAssignment) -> bool:
-    """Whether the only founder lost its disk, or its log, before anybody else had what was on it.
+    """Whether the only founder lost its disk, or its log, before anybody else had what was on it;
+    or most of several theirs, while the meta group still had to commit that they were chosen.
 
     Such a group stays offline by design, until an operator decides.
     """
-    if len(group.founders) != 1 or group.storage == "memory":
+    if group.storage == "memory":
         return False
+    if len(group.founders) != 1:
+        return _most_are_lost(simulation, group)
     (founder,) = group.founders
     whole = False
     for process in simulation.processes():
@@ -30,6 +34,16 @@ def lost_at_birth(simulation: Simulation, group: GroupAssignment) -> bool:
         kind = None if replica is None else replica.raft.standing.kind
         whole = whole or kind is StandingKind.WHOLE
     return not whole
+
+
+def _most_are_lost(simulation: Simulation, group: GroupAssignment) -> bool:
+    if simulation.checker.history(group.name).leaders:
+        return False
+    lives = {one.peer: one.engine.options.life for one in simulation.processes()}
+    given = [
+        (lives[peer], group.incarnations.get(peer)) for peer in group.founders if peer in lives
+    ]
+    return sum(life != chosen for life, chosen in given) >= quorum_size(len(group.founders))
 
 
 def _is_robbed(process: Process) -> bool:
