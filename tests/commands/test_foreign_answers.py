@@ -59,6 +59,37 @@ async def test_an_answer_of_another_shape_is_an_error(
     assert (process.returncode, last.startswith(f"jsctl: error: {told}")) == (1, True), err.decode()
 
 
+async def test_a_backup_of_an_answer_of_another_shape_fails(
+    jsctl_broker: BrokerFactory, tmp_path: Path
+) -> None:
+    """Of an account that of this stream alone, and nothing is left of it."""
+    broker = jsctl_broker()
+    replies: dict[str, object] = {
+        "FAKE.STREAM.LIST": {"streams": [STREAM], "total": 1, "limit": 256},
+        "FAKE.STREAM.INFO.S": STREAM,
+        "FAKE.STREAM.SNAPSHOT.S": {**STREAM, "state": {"bytes": {"x": 1}}},
+    }
+
+    async def answer(message: Msg) -> None:
+        await message.respond(json.dumps(replies[message.subject]).encode())
+
+    client = await nats.connect(broker.url)
+    await client.subscribe("FAKE.>", cb=answer)
+    await client.flush()
+    target = tmp_path / "made"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "jsctl", "-s", broker.url, *PREFIX),
+        *("backup", "account", str(target), "-f"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    await client.close()
+    assert (process.returncode, err) == (1, b"jsctl: error: backup failed\n")
+    assert b"\n  S: json: cannot unmarshal object" in out
+    assert not target.exists()
+
+
 async def test_a_check_of_an_answer_of_another_shape_is_critical(
     jsctl_broker: BrokerFactory,
 ) -> None:
