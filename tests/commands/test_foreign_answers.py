@@ -26,6 +26,11 @@ UNREADABLE = "the server's answer cannot be read: json: cannot unmarshal "
         ({**STREAM, "state": {"messages": "x"}}, ("stream", "info", "S"), f"{UNREADABLE}string"),
         ({**STREAM, "state": {"bytes": [1]}}, ("stream", "state", "S"), f"{UNREADABLE}array"),
         ({"error": {"code": ["x"]}}, ("stream", "info", "S"), f"{UNREADABLE}array"),
+        (
+            {**STREAM, "state": {"subjects": {"a": 1, "b": []}}, "total": 2},
+            ("stream", "subjects", "S", "-j"),
+            f"{UNREADABLE}array",
+        ),
         ({"error": {"code": "x"}}, ("pub", "-J", "-q", "FAKE.A", "x"), "the answer is not one of"),
         ([1], ("pub", "-J", "-q", "FAKE.A", "x"), "the answer is not one of JetStream"),
         ({"streams": ["x"]}, ("account", "info"), f"{UNREADABLE}array"),
@@ -42,8 +47,9 @@ async def test_an_answer_of_another_shape_is_an_error(
     broker = jsctl_broker()
 
     async def answer(message: Msg) -> None:
-        wrong = "STREAM" not in message.subject or "bench" not in words
-        await message.respond(json.dumps(reply if wrong else STREAM).encode())
+        about = b"offset" not in message.data and "STREAM" in message.subject
+        right = about and bool({"bench", "subjects"} & set(words))
+        await message.respond(json.dumps(STREAM if right else reply).encode())
 
     client = await nats.connect(broker.url)
     await client.subscribe("FAKE.>", cb=answer)
