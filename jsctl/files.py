@@ -100,6 +100,18 @@ def write_new(path: Path, data: str, *, what: str) -> None:
         draft.unlink(missing_ok=True)
 
 
+def write_at_once(path: Path, data: bytes) -> None:
+    """One file of many, which no power failure is feared for: it is written where it stands, and
+    is not there if that fails. Raises OSError."""
+    with path.open("wb") as file:
+        try:
+            file.write(data)
+            file.flush()
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+
+
 def make_folder(path: Path) -> None:
     """A folder for secrets, with those above it. Raises JsctlError."""
     missing = [one for one in (path, *path.parents) if not one.exists()]

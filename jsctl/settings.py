@@ -13,6 +13,7 @@ from pathlib import Path
 from jsctl.api.times import SECOND_NS, format_duration, parse_duration
 from jsctl.dataclass import dataclass
 from jsctl.errors import NotFound, UsageError
+from jsctl.files import write_whole
 
 DEFAULT_URL = "nats://127.0.0.1:4222"
 TIMEOUT_NS = 5 * SECOND_NS
@@ -275,11 +276,7 @@ class ContextStore:
 
     def _write(self, path: Path, text: str) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = path.with_suffix(f".{os.getpid()}.new")
-        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        draft.replace(path)
+        write_whole(path, text)
 
 
 def load_context_file(path: Path) -> Context:

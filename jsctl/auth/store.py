@@ -136,12 +136,15 @@ class Store:
             self._create(operator, folder)
         elif operator.modified:
             write_whole(folder / f"{operator.name}.jwt", operator.token)
-        for account in operator.accounts:
-            self._save_account(account, folder / "accounts" / check_name(account.name, "account"))
+        self._save_accounts(operator, folder)
         for public in operator.deleted_keys:
             self._remove_key(public)
         operator.stored, operator.modified = True, False
         operator.added_keys, operator.deleted_keys = [], []
+
+    def _save_accounts(self, operator: OperatorEntity, folder: Path) -> None:
+        for account in operator.accounts:
+            self._save_account(account, folder / "accounts" / check_name(account.name, "account"))
 
     @staticmethod
     def _save_account(account: AccountEntity, folder: Path) -> None:
@@ -167,6 +170,7 @@ class Store:
             write_whole(draft / f"{operator.name}.jwt", operator.token)
             about = {"managed": False, "name": operator.name, "kind": "operator", "version": "1"}
             write_whole(draft / MARK, json.dumps(about, separators=(",", ":")))
+            self._save_accounts(operator, draft)
             draft.replace(folder)
         except OSError as error:
             raise JsctlError(f"cannot write {folder}: {error.strerror}") from None

@@ -17,10 +17,11 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from jsctl.api import jsontext
-from jsctl.api.codec import DecodeError
+from jsctl.api.codec import DecodeError, decode
 from jsctl.api.errors import ApiError
 from jsctl.api.requests import StreamSnapshotRequest
-from jsctl.api.stream import StreamInfo
+from jsctl.api.responses import StreamSnapshotResponse
+from jsctl.api.stream import StreamInfo, StreamState
 from jsctl.api.times import parse_time
 from jsctl.backups.directory import ARCHIVE, DESCRIPTION, OLD_ARCHIVE, archive_of
 from jsctl.client.failures import foreign_errors, translate
@@ -94,8 +95,8 @@ async def backup_stream(
     """Into a directory that is new or empty; `check` has the server check the messages first.
 
     `progress` gets the bytes received so far. Raises UsageError for the directory, ApiError if
-    the server refuses, JsctlError or Unreachable if it breaks off or there is no room; then no
-    archive is left, and no directory that was not there.
+    the server refuses, DecodeError for an answer that is none, JsctlError or Unreachable if it
+    breaks off or there is no room; then no archive is left, and no directory that was not there.
     """
     check_target(directory)
     started = perf_counter()
@@ -112,6 +113,7 @@ async def backup_stream(
     is_new, is_begun = not directory.exists(), False
     try:
         told = await manager.requests.ask("stream_snapshot", name, body=request)
+        state = decode(StreamSnapshotResponse, told).state or StreamState()
         make_folder(directory)
         received = chunk_count = 0
         with open(archive, "xb", opener=_secret) as file:
@@ -135,9 +137,7 @@ async def backup_stream(
         raise
     finally:
         await chunks.unsubscribe()
-    state = told.get("state")
-    held = state.get("bytes", 0) if isinstance(state, dict) else 0
-    return Backup(received, chunk_count, int(held), perf_counter() - started)
+    return Backup(received, chunk_count, state.bytes, perf_counter() - started)
 
 
 def _archive_name(manager: Manager) -> str:

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from jsctl.api.cluster import Placement
 from jsctl.api.codec import decode, encode
-from jsctl.api.stream import PubAck, RawStreamMsg, StreamCheck, StreamConfig, StreamInfo
+from jsctl.api.stream import (
+    PubAck,
+    RawStreamMsg,
+    StreamCheck,
+    StreamConfig,
+    StreamInfo,
+    StreamState,
+)
 from jsctl.api.words import SERVER_KEYS
 from jsctl.client.connection import Log, connect
 from jsctl.client.requests import Requester
@@ -106,8 +113,7 @@ class Manager:
         for _ in range(PAGES_MAX):
             body = {"offset": seen, "subjects_filter": subject}
             document = await self.requests.ask("stream_info", name, body=body)
-            state = document.get("state")
-            page = state.get("subjects") if isinstance(state, dict) else None
+            page = decode(StreamState, document.get("state") or {}).subjects
             if not page:
                 return
             yield page

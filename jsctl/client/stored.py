@@ -6,6 +6,7 @@ from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError, decode
 from jsctl.api.errors import ApiError, ApiErrorBody
 from jsctl.api.stream import RawStreamMsg
+from jsctl.api.times import parse_time
 from jsctl.client.headers import Headers, block_of, pairs_of, status_of
 from jsctl.errors import JsctlError
 
@@ -17,6 +18,7 @@ _OWN = (
     *("Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp"),
     *("Nats-Num-Pending", "Nats-Last-Sequence"),
 )
+_DIGITS_MAX = len(str(2**64 - 1))
 
 
 def stored_answer(answer: bytes) -> dict[str, object]:
@@ -36,17 +38,27 @@ def direct_answer(message: "Msg") -> RawStreamMsg:
     """A message that a direct get brought. Raises ApiError when there was none, JsctlError where
     the message's own headers are broken: the server puts its own behind them as they are."""
     headers = dict(message.headers or {})
-    seq = headers.get("Nats-Sequence", "")
+    seq, stored = headers.get("Nats-Sequence", ""), headers.get("Nats-Time-Stamp", "")
     if not seq.isdecimal() or not seq.isascii():
         raise _no_message(message)
+    if len(seq) > _DIGITS_MAX or not _is_time(stored):
+        raise _unreadable()
     kept = Headers.of(_without_envelope(list(pairs_of(block_of(message.headers)))))
     return RawStreamMsg(
         subject=headers.get("Nats-Subject", ""),
         seq=int(seq),
         hdrs=kept.block if kept is not None else b"",
         data=bytes(message.data),
-        time=headers.get("Nats-Time-Stamp", ""),
+        time=stored,
     )
+
+
+def _is_time(text: str) -> bool:
+    try:
+        parse_time(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _no_message(message: "Msg") -> ApiError | JsctlError:
@@ -56,6 +68,10 @@ def _no_message(message: "Msg") -> ApiError | JsctlError:
         return NO_MESSAGE
     if status:
         return ApiError(int(status), 0, (message.headers or {}).get("Description", ""))
+    return _unreadable()
+
+
+def _unreadable() -> JsctlError:
     return JsctlError("the message has headers that cannot be read: it cannot be got directly")
 
 

@@ -4,10 +4,18 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Generic, TypeVar
 
+from jsctl.api.times import format_duration
 from jsctl.dataclass import dataclass
 
 R = TypeVar("R")
 Cell = str | int | float
+
+
+class Duration(int):
+    """A length of time in nanoseconds as a cell, which stands to the right as numbers do."""
+
+    def __str__(self) -> str:
+        return format_duration(self)
 
 
 class Align(Enum):

@@ -10,12 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from jsctl.cli import main
 from jsctl.commands.toolkit.invocation.files import save
 from jsctl.errors import JsctlError
+from jsctl.testing import BrokerFactory
 from tests.commands.conftest import Result
 
 Run = Callable[..., Result]
-LITTLE = 1024
+LITTLE = 700
+"""An operator's claims are shorter, those of its system account longer."""
 
 
 def limited() -> None:
@@ -83,6 +86,39 @@ def test_a_configuration_that_cannot_be_written(run: Run, tmp_path: Path, target
     reason = "is a directory" if target == "made.json" else "no such file or directory"
     wanted = f"jsctl: error: open {tmp_path / target}: {reason}\n"
     assert (refused.code, refused.out, refused.err) == (1, "", wanted)
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("line", "file"),
+    [
+        (f"context add c --description {'x' * LITTLE}", "nats/context/c.json"),
+        ("auth operator add OP", "SYSTEM.jwt"),
+        ("sub --stream S --last --terminate-at-end --dump .", "1.json"),
+    ],
+)
+def test_on_a_full_disk_nothing_is_half_made(
+    line: str, file: str, jsctl_session_broker: BrokerFactory, tmp_path: Path
+) -> None:
+    broker = jsctl_session_broker("-js")
+    for words in ("stream add S --subjects s --defaults", f"pub s {'x' * LITTLE} -J -q"):
+        assert main(["-s", broker.url, *words.split(" ")]) == 0
+    own = {"NATS_URL": broker.url, "XDG_CONFIG_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-m", "jsctl", *line.split(" ")],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, **own},
+        preexec_fn=limited,
+    )
+    last = done.stderr.splitlines()[-1]
+    assert (done.returncode, last.startswith("jsctl: error: ")) == (1, True), done.stderr
+    assert f"{file}: " in last
+    assert "file too large" in last.lower()
+    left = {one.name for one in tmp_path.rglob("*") if one.is_file() and one.suffix != ".nk"}
+    assert left <= {".gitignore"}, left
 
 
 @pytest.mark.processes

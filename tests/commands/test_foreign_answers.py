@@ -26,6 +26,11 @@ UNREADABLE = "the server's answer cannot be read: json: cannot unmarshal "
         ({**STREAM, "state": {"messages": "x"}}, ("stream", "info", "S"), f"{UNREADABLE}string"),
         ({**STREAM, "state": {"bytes": [1]}}, ("stream", "state", "S"), f"{UNREADABLE}array"),
         ({"error": {"code": ["x"]}}, ("stream", "info", "S"), f"{UNREADABLE}array"),
+        (
+            {**STREAM, "state": {"subjects": {"a": 1, "b": []}}, "total": 2},
+            ("stream", "subjects", "S", "-j"),
+            f"{UNREADABLE}array",
+        ),
         ({"error": {"code": "x"}}, ("pub", "-J", "-q", "FAKE.A", "x"), "the answer is not one of"),
         ([1], ("pub", "-J", "-q", "FAKE.A", "x"), "the answer is not one of JetStream"),
         ({"streams": ["x"]}, ("account", "info"), f"{UNREADABLE}array"),
@@ -42,8 +47,9 @@ async def test_an_answer_of_another_shape_is_an_error(
     broker = jsctl_broker()
 
     async def answer(message: Msg) -> None:
-        wrong = "STREAM" not in message.subject or "bench" not in words
-        await message.respond(json.dumps(reply if wrong else STREAM).encode())
+        about = b"offset" not in message.data and "STREAM" in message.subject
+        right = about and bool({"bench", "subjects"} & set(words))
+        await message.respond(json.dumps(STREAM if right else reply).encode())
 
     client = await nats.connect(broker.url)
     await client.subscribe("FAKE.>", cb=answer)
@@ -57,6 +63,37 @@ async def test_an_answer_of_another_shape_is_an_error(
     await client.close()
     last = err.decode().splitlines()[-1]
     assert (process.returncode, last.startswith(f"jsctl: error: {told}")) == (1, True), err.decode()
+
+
+async def test_a_backup_of_an_answer_of_another_shape_fails(
+    jsctl_broker: BrokerFactory, tmp_path: Path
+) -> None:
+    """Of an account that of this stream alone, and nothing is left of it."""
+    broker = jsctl_broker()
+    replies: dict[str, object] = {
+        "FAKE.STREAM.LIST": {"streams": [STREAM], "total": 1, "limit": 256},
+        "FAKE.STREAM.INFO.S": STREAM,
+        "FAKE.STREAM.SNAPSHOT.S": {**STREAM, "state": {"bytes": {"x": 1}}},
+    }
+
+    async def answer(message: Msg) -> None:
+        await message.respond(json.dumps(replies[message.subject]).encode())
+
+    client = await nats.connect(broker.url)
+    await client.subscribe("FAKE.>", cb=answer)
+    await client.flush()
+    target = tmp_path / "made"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "jsctl", "-s", broker.url, *PREFIX),
+        *("backup", "account", str(target), "-f"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    await client.close()
+    assert (process.returncode, err) == (1, b"jsctl: error: backup failed\n")
+    assert b"\n  S: json: cannot unmarshal object" in out
+    assert not target.exists()
 
 
 async def test_a_check_of_an_answer_of_another_shape_is_critical(

@@ -164,7 +164,9 @@ async def _pushed(call: Call, client: "NatsClient", config: ConsumerConfig, *, a
     async for message in subscription.messages:
         headers = message.headers or {}
         if status_of(message.headers) == "100":
-            await client.publish(headers.get("Nats-Consumer-Stalled") or message.reply, b"")
+            # A heartbeat alone wants no answer: only who waits for one says where.
+            if asker := headers.get("Nats-Consumer-Stalled") or message.reply:
+                await client.publish(asker, b"")
             continue
         _print_message(call, message, pushed=True)
         call.output.stdout.flush()

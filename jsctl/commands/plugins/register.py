@@ -11,6 +11,7 @@ from jsctl.commands import REGISTRY
 from jsctl.commands.plugins.stored import folder_of_plugins, node_of
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Conflict, JsctlError, UsageError
+from jsctl.files import write_whole
 
 NAME = re.compile(r"[a-z]+")
 ANSWER_S = 30
@@ -31,10 +32,7 @@ def register(call: Call) -> None:
     program = str(Path(command).absolute())
     text = _described(program, name)
     path.parent.mkdir(0o700, parents=True, exist_ok=True)
-    written = path.with_suffix(".new")
-    written.write_text(f'{{"cmd":{json.dumps(program)},"def":{text}}}')
-    written.chmod(0o600)
-    written.replace(path)
+    write_whole(path, f'{{"cmd":{json.dumps(program)},"def":{text}}}')
     print(f"Plugin {name} using command {command} was added or updated")
 
 

@@ -4,7 +4,7 @@ from jsctl.api.consumer import ConsumerConfig, ConsumerInfo, PriorityGroupState
 from jsctl.api.times import SECOND_NS, format_duration, parse_time
 from jsctl.api.words import AckPolicy, DeliverPolicy, PriorityPolicy, ReplayPolicy
 from jsctl.dataclass import dataclass
-from jsctl.render.column import Column
+from jsctl.render.column import Column, Duration
 from jsctl.render.details import Details
 from jsctl.render.humanize import duration, joined, moment, number, since, size
 from jsctl.render.reports.assets.parts import (
@@ -89,7 +89,7 @@ REPORT_COLUMNS: tuple[Column[ConsumerRow], ...] = (
         "Ack Wait",
         lambda row: row.config.ack_wait,
         lambda row: duration(row.config.ack_wait),
-        raw=lambda row: format_duration(row.config.ack_wait),
+        raw=lambda row: Duration(row.config.ack_wait),
         priority=1,
     ),
     Column(
@@ -116,6 +116,7 @@ REPORT_COLUMNS: tuple[Column[ConsumerRow], ...] = (
         "API Level",
         lambda row: api_level(row.config.metadata),
         lambda row: str(api_level(row.config.metadata)),
+        raw=lambda row: str(api_level(row.config.metadata)),
         priority=2,
     ),
     Column("cluster", "Cluster", lambda row: cluster_cell(row.info.cluster)),

@@ -32,6 +32,7 @@ from jsctl.api.words import (
     PriorityPolicy,
     Storage,
 )
+from jsctl.render.column import Cell
 from jsctl.render.reports.assets.leaders import leader_rows, leader_table
 from jsctl.render.reports.assets.parts import cluster_cell, inaccessible_table, offline_table
 from jsctl.render.reports.consumers import LIST_COLUMNS as CONSUMER_LIST
@@ -48,6 +49,7 @@ from jsctl.render.reports.stream.tables import (
     replication_rows,
     report_columns,
 )
+from jsctl.render.table import table
 
 NOW = "2026-11-21T08:17:10Z"
 CLUSTER = ClusterInfo(
@@ -93,7 +95,7 @@ STREAM = StreamInfo(
 )
 
 
-def cells(columns: object, row: object, *, raw: bool = False) -> list[object]:
+def cells(columns: object, row: object, *, raw: bool = False) -> list[Cell]:
     return [column.cell(row, raw=raw) for column in columns]  # type: ignore[attr-defined] # rows
 
 
@@ -303,7 +305,11 @@ def test_rows_of_the_consumer_reports() -> None:
     assert cells(CONSUMER_REPORT, ConsumerRow(CONSUMER, 3)) == [
         *("C", "Pull", "Explicit", "30.00s", "2", "0", "1 / 33%", "3", "0", "n1, n2*, n3!")
     ]
-    assert cells(CONSUMER_REPORT, ConsumerRow(CONSUMER), raw=True)[3:5] == ["30s", 2]
+    raw = cells(CONSUMER_REPORT, ConsumerRow(CONSUMER), raw=True)
+    assert [str(cell) for cell in raw[3:5]] == ["30s", "2"]
+    line = table([column.title for column in CONSUMER_REPORT], [raw]).splitlines()[-2]
+    assert line.startswith(f"│ C        │ Pull │ Explicit   │ {'30s':>8} │ {'2':>11} │"), line
+    assert "│ 0         │ n1" in line
     assert ConsumerRow(CONSUMER, 0).unprocessed_percent == 0
     assert cells(CONSUMER_LIST, ConsumerRow(CONSUMER))[3:] == [2, 1, "1.00s"]
     push = replace(CONSUMER, config=ConsumerConfig(deliver_subject="x"), num_pending=0)

@@ -22,6 +22,7 @@ from jsctl.commands.toolkit.content.bodies import (
 )
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError
+from jsctl.files import write_at_once
 from jsctl.render.formats import as_json_line
 from jsctl.render.humanize import moment_ns, number
 from jsctl.render.reports.subjects import (
@@ -192,7 +193,7 @@ class Shown:
             return
         path = self._folder / f"{self.count}{what}.json"
         try:
-            path.write_text(text, encoding="utf-8")
+            write_at_once(path, text.encode())
         except OSError as error:
             raise JsctlError(f"cannot write to {path}: {error.strerror}") from None
 

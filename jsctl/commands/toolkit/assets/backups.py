@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jsctl.api.codec import encode
+from jsctl.api.codec import DecodeError, encode
 from jsctl.api.errors import ApiError
 from jsctl.api.stream import StreamConfig, StreamInfo
 from jsctl.api.times import SECOND_NS, format_duration
@@ -221,9 +221,12 @@ async def _all(call: Call, manager: "Manager", names: list[str], target: Path) -
     is_new = not target.exists()
     make_folder(target)
 
-    def left() -> str:
+    def remove_empty() -> None:
         if is_new and not any(target.iterdir()):
             target.rmdir()
+
+    def left() -> str:
+        remove_empty()
         return f"{counted(len(done), 'stream')} of {len(names)} backed up in {target}"
 
     with told(call, left):
@@ -232,10 +235,11 @@ async def _all(call: Call, manager: "Manager", names: list[str], target: Path) -
                 # A name that is a way to another folder is none that a server should tell.
                 folder = target / check_name(name, "stream")
                 done.append(await _backed_up(call, manager, name, folder))
-            except JsctlError as error:
+            except (JsctlError, DecodeError) as error:
                 call.output.say(f"Backup of {name} failed: {error}")
                 failed.append(f"{name}: {error}")
             call.output.print()
+    remove_empty()
     if call.output.asked:
         call.output.json(done)
     return failed

@@ -40,7 +40,11 @@ def finished(running: "Awaitable[int | None]") -> int | None:
 
 async def _awaited(running: "Awaitable[int | None]") -> int | None:
     """What it comes to. An interrupt is told again until it ends: below Python 3.12 `wait_for`
-    forgets one that comes with what it waits for, and a command would go on for ever."""
+    forgets one that comes with what it waits for, and a command would go on for ever.
+
+    Whether there was one the task does not know: below Python 3.13 a group whose parts fail leaves
+    it as one that is to end.
+    """
     import asyncio
 
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
@@ -49,20 +53,26 @@ async def _awaited(running: "Awaitable[int | None]") -> int | None:
 
     def look(before: int) -> None:
         nonlocal timer
-        if before and task.cancelling():
+        heard = task.cancelling() if hearing is not None and hearing.told else 0
+        if before and heard:
             task.uncancel()  # Who counts finds the one interrupt that there was.
             task.cancel()
-        timer = loop.call_later(TOLD_AGAIN_S, look, task.cancelling())
+        timer = loop.call_later(TOLD_AGAIN_S, look, heard)
 
-    _hear_once(loop)
+    hearing = _hear_once(loop)
     try:
         return await running
+    except asyncio.CancelledError:
+        while task.cancelling() > 1:
+            task.uncancel()
+        raise
     finally:
         timer.cancel()
 
 
-def _hear_once(loop: "AbstractEventLoop") -> None:
-    """From now on interrupts right behind the first one are taken for the same.
+def _hear_once(loop: "AbstractEventLoop") -> "Hearing | None":
+    """From now on interrupts right behind the first one are taken for the same. None where nobody
+    is to hear of them.
 
     The command is told of its first interrupt between two steps of the loop, or it might end what a
     step is about to answer. At any other the loop breaks off whatever runs, be it what takes
@@ -70,8 +80,10 @@ def _hear_once(loop: "AbstractEventLoop") -> None:
     """
     tell = signal.getsignal(signal.SIGINT)
     if not _hears_signals() or not callable(tell) or tell is signal.default_int_handler:
-        return
-    signal.signal(signal.SIGINT, Hearing(loop, tell))
+        return None
+    hearing = Hearing(loop, tell)
+    signal.signal(signal.SIGINT, hearing)
+    return hearing
 
 
 class Hearing:
@@ -84,7 +96,8 @@ class Hearing:
         self._tell = tell
         self._first = 0.0
         """When the first one came; 0 until then."""
-        self._told = False
+        self.told = False
+        """Whether the loop knows of it."""
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """One came."""
@@ -98,13 +111,13 @@ class Hearing:
     def take(self) -> bool:
         """Whether the first one came that nobody was told of yet: whoever asks is by this, as a
         step that waits for something keeps the loop from the next one."""
-        taken = bool(self._first) and not self._told
-        self._told = self._told or taken
+        taken = bool(self._first) and not self.told
+        self.told = self.told or taken
         return taken
 
     def _tell_first(self) -> None:
-        if not self._told:
-            self._told = True
+        if not self.told:
+            self.told = True
             self._tell(signal.SIGINT, None)
 
 

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 from jsctl.api.fields import NANOS_MAX
 from jsctl.api.stream import SourceInfo, StreamInfo, StreamSource
-from jsctl.api.times import format_duration
 from jsctl.api.words import Storage
 from jsctl.dataclass import dataclass
-from jsctl.render.column import Column
+from jsctl.render.column import Column, Duration
 from jsctl.render.humanize import duration, moment, number, since, size
 from jsctl.render.reports.assets.parts import api_level, cluster_cell, placement_cell
 
@@ -191,7 +190,7 @@ REPLICATION_COLUMNS: tuple[Column[ReplicationRow], ...] = (
         "Active",
         lambda row: row.active_ns,
         _active,
-        raw=lambda row: format_duration(row.active_ns),
+        raw=lambda row: Duration(row.active_ns),
     ),
     Column("lag", "Lag", _lag, lambda row: number(_lag(row))),
     Column("error", "Error", _error),

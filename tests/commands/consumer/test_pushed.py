@@ -1,0 +1,34 @@
+"""`consumer sub`, as long as it goes on."""
+
+import subprocess
+import sys
+
+import pytest
+
+from jsctl.cli import main
+from jsctl.testing import Broker
+from tests.support.wire_client import WireClient
+
+
+@pytest.mark.processes
+def test_a_heartbeat_is_no_question() -> None:
+    """It wants no answer, and has no place for one."""
+    with Broker(jetstream=True) as broker:
+        for line in (
+            "stream add S --subjects s --defaults",
+            "consumer add S C --target pushed --heartbeat 100ms --defaults",
+        ):
+            assert main(["-s", broker.url, *line.split()]) == 0
+        beside = WireClient(broker.url)
+        words = [sys.executable, "-m", "jsctl", "-s", broker.url, "consumer", "sub", "S", "C", "-r"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as listening:
+            assert listening.stdout is not None
+            beside.publish(b"s", b"first")
+            assert listening.stdout.readline() == b"first\n"
+            beside.send(b"SUB pushed beside\r\n")
+            assert beside.await_messages(1, 30.0)
+            assert b"Idle Heartbeat" in beside.messages[0][3]
+            beside.publish(b"s", b"second")
+            assert listening.stdout.readline() == b"second\n"
+            listening.kill()
+        beside.close()
