@@ -56,7 +56,7 @@ nats-tool: install ## the real `nats` command for the parity tests, built where 
 	fi; \
 	command -v go >/dev/null \
 		|| { echo "Go is needed; without it the parity tests are skipped"; exit 1; }; \
-	GOBIN=$(abspath $(BIN)) go install \
+	CGO_ENABLED=0 GOBIN=$(abspath $(BIN)) go install \
 		-ldflags "-X main.version=v$(NATS_TOOL)" \
 		github.com/nats-io/natscli/nats@v$(NATS_TOOL) && $(BIN)/nats --version
 

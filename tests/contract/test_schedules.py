@@ -1,7 +1,9 @@
 """Schedules: which publishes are taken as one, what they make and when, and how they end."""
 
+import asyncio
 import json
 import random
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -44,6 +46,15 @@ async def create(client: Client, name: str, **more: Any) -> Any:
     """A stream that has schedules."""
     config = {"name": name, "subjects": [f"{name}.>"], "allow_msg_schedules": True, **more}
     return await ask(client, f"STREAM.CREATE.{name}", config)
+
+
+@pytest.fixture
+async def without_end(client: Client, fresh: str) -> AsyncIterator[None]:
+    """For schedules that nobody ends: their streams go with the test, as the servers stay for the
+    tests behind it and would go on until the last one."""
+    yield
+    for name in (fresh, f"{fresh}M"):
+        await ask(client, f"STREAM.DELETE.{name}")
 
 
 async def publish(client: Client, subject: str, headers: Headers, payload: bytes = b"") -> Any:
@@ -247,6 +258,7 @@ async def test_once(client: Client, js: JetStreamContext, fresh: str, storage: s
     assert (state.last_seq, state.messages) == (3, 1)
 
 
+@pytest.mark.usefixtures("without_end")
 async def test_again_and_again(client: Client, js: JetStreamContext, fresh: str) -> None:
     await create(client, fresh)
     await publish(client, f"{fresh}.s", plan(fresh, "@every 1s", Schedule_Rollup="sub"), b"x")
@@ -379,12 +391,14 @@ ZONES = ["", "UTC", "Europe/Amsterdam", "America/New_York", "Asia/Kathmandu", "A
 ZONES += ["Australia/Lord_Howe", "Africa/Cairo", "Pacific/Chatham", "Asia/Tokyo", "CET", "Cuba"]
 
 
+@pytest.mark.usefixtures("without_end")
 async def test_when_the_calendar_says_so(client: Client, js: JetStreamContext, fresh: str) -> None:
     """Both servers say when schedules are due next, and say what our reckoning does."""
     await create(client, fresh)
     at = int(datetime.now(UTC).timestamp()) + 5
     draw = random.Random(at // 86_400)
     told: dict[str, tuple[str, str]] = {}
+    sent: list[Awaitable[Any]] = []
     for number in range(60):
         zone = ZONES[number % len(ZONES)]
         ahead = offset(zone or "UTC", at) or 0
@@ -392,8 +406,10 @@ async def test_when_the_calendar_says_so(client: Client, js: JetStreamContext, f
         headers = plan(fresh, text, Schedule_Target=f"{fresh}.out.{number}")
         if zone:
             headers["Nats-Schedule-Time-Zone"] = zone
-        assert isinstance(await publish(client, f"{fresh}.s.{number}", headers), int), headers
+        sent.append(publish(client, f"{fresh}.s.{number}", headers))
         told[str(number)] = text, zone
+    stored = await asyncio.gather(*sent)  # One after the other they may take longer than is left.
+    assert sorted(stored) == [*range(1, 61)]
     assert datetime.now(UTC).timestamp() < at, "all of it was sent before it is due"
     for name, (text, zone) in told.items():
         _, found = await made(js, fresh, f"out.{name}")
@@ -423,6 +439,7 @@ async def test_a_restart_forgets_nothing(tmp_path_factory: pytest.TempPathFactor
             await client.close()
 
 
+@pytest.mark.usefixtures("without_end")
 async def test_a_mirror_is_no_scheduler(
     client: Client, js: JetStreamContext, fresh: str, broker: Broker
 ) -> None:
@@ -459,6 +476,7 @@ async def test_a_mirror_is_no_scheduler(
         await eventually(goes_on, "the schedule to go on", WAIT_S)
 
 
+@pytest.mark.usefixtures("without_end")
 async def test_schedules_are_in_backups(client: Client, js: JetStreamContext, fresh: str) -> None:
     await create(client, fresh)
     await publish(client, f"{fresh}.s", plan(fresh, soon(2)), b"once")

@@ -60,13 +60,25 @@ def exporting(program: Sequence[str], log: Path, *words: str) -> Iterator[str]:
         line = [*program, "server", "check", "exporter", "--port", str(free_port()), *words]
         running = subprocess.Popen(line, stdout=out, stderr=out)
     try:
-        wait_for(lambda: "listening on " in log.read_text(), "it listens")
-        yield log.read_text().split("listening on ")[1].split()[0].replace("0.0.0.0", "127.0.0.1")
+        wait_for(lambda: "listening on " in log.read_text(), "it says where it listens")
+        page = log.read_text().split("listening on ")[1].split()[0].replace("0.0.0.0", "127.0.0.1")
+        wait_for(lambda: is_reached(page), "it listens")  # `nats` says so before it does.
+        yield page
         running.send_signal(signal.SIGINT)
         running.wait(30)
     finally:
         running.kill()
         running.wait()
+
+
+def is_reached(page: str) -> bool:
+    """Whether anybody is behind its port."""
+    where = urlsplit(page)
+    try:
+        socket.create_connection((str(where.hostname), where.port or 0), 30).close()
+    except ConnectionRefusedError:
+        return False
+    return True
 
 
 @pytest.fixture
