@@ -405,6 +405,7 @@ class Assets:
         if replica is None:
             return
         self.unsettled.pop(replica.group.name, None)
+        replica.take_rest()
         replica.stream.unwatch(key[2])
         self.pushers.remove(replica)
         replica.end(CONSUMER_DELETED)

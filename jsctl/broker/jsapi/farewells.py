@@ -6,17 +6,22 @@ is gone. So the meta leader asks that server for its infos of these assets, as f
 there are none. Other servers pass requests on to that leader, and it passes them on to the meta
 leader; so all of them say from then on that there is no such thing.
 
+The leader of a work queue is asked for a consumer of it, too, and says so when it has let go of
+what was acknowledged: whoever makes another consumer then gets none of it once more.
+
 A server that cannot be reached keeps no delete waiting: what it says when it is back is its old
 state until it has caught up.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import field
+from functools import partial
 
 from jsctl.api.codec import DecodeError, loads
 from jsctl.api.consumer import ConsumerInfo
 from jsctl.api.stream import StreamInfo
 from jsctl.api.times import format_time
+from jsctl.api.words import Retention
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
 from jsctl.broker.jetstream.meta.entries import Assignment
@@ -55,6 +60,8 @@ class Farewells:
     engine: Engine
     new_token: Callable[[], int]
     answer: Callable[[ApiRequest, bytes], None]
+    removed: Callable[[str, str, Callable[[], None]], None]
+    """Calls back when a stream that is led here has let go of what nobody wants."""
     open: dict[int, Farewell] = field(default_factory=dict)
     """Deletes that wait for other servers. Only changed here."""
 
@@ -65,10 +72,10 @@ class Farewells:
         for made in removed:
             asset = _asset(made)
             assets[asset] = format_time(made.created_ns)
-            for peer in self._who_may_lead(made):
+            for peer in dict.fromkeys([*self._who_may_lead(made), *self._who_lets_go(made)]):
                 waiting.setdefault(peer, []).append(asset)
         if not waiting:
-            self.answer(request, reply)
+            self._answer(request, reply, assets)
             return
         token, now_ns = self.new_token(), self.view.now_ns
         self.open[token] = Farewell(request, reply, assets, waiting, now_ns + WAIT_NS)
@@ -80,6 +87,24 @@ class Farewells:
         leader = cluster.leader_of(group.name)
         peers = (leader,) if leader else group.members
         return [peer for peer in peers if peer != self.view.me and cluster.liveness.is_up(peer)]
+
+    def _who_lets_go(self, made: Assignment) -> list[str]:
+        """The same of the work queue that a consumer had."""
+        if not isinstance(made, ConsumerAssignment):
+            return []
+        stream = self.view.meta.stream(made.account, made.stream)
+        if stream is None or stream.config.retention is not Retention.WORK_QUEUE:
+            return []
+        return self._who_may_lead(stream)
+
+    def _answer(self, request: ApiRequest, reply: bytes, assets: Iterable[Asset]) -> None:
+        """When this server, too, has let go of what was acknowledged."""
+        answer = partial(self.answer, request, reply)
+        stream, consumer = next(iter(assets), ("", ""))
+        if consumer:
+            self.removed(request.account, stream, answer)
+        else:
+            answer()
 
     def _ask(self, token: int, farewell: Farewell) -> None:
         farewell.again_ns = None
@@ -107,7 +132,7 @@ class Farewells:
 
     def _finish(self, token: int) -> None:
         farewell = self.open.pop(token)
-        self.answer(farewell.request, farewell.reply)
+        self._answer(farewell.request, farewell.reply, farewell.assets)
 
     def tick(self) -> None:
         """Ask again, and answer what took too long."""

@@ -118,7 +118,9 @@ class ApiService:
         self.forwarded = Forwarded(self._boot_of, liveness.is_up)
         self.passed_on = Forwarded(self._boot_of, liveness.is_up)
         self.archives = Archives(self.view, self.engine, self.gathering, self.answer, self.take)
-        self.farewells = Farewells(self.view, self.engine, self.gathering.new_token, self.answer)
+        self.farewells = Farewells(
+            self.view, self.engine, self.gathering.new_token, self.answer, self.settling.removed
+        )
 
     def _boot_of(self, peer: str) -> int:
         liveness = self.engine.cluster.liveness

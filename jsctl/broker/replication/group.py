@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Protocol
 
 from jsctl.broker.raft.core import Raft
-from jsctl.broker.raft.types import Entry, Index, Members, PeerId
+from jsctl.broker.raft.types import Entry, EntryKind, Index, Members, PeerId
 from jsctl.dataclass import dataclass
 
 
@@ -158,6 +158,13 @@ class RaftGroup:
     def applied_members(self) -> Members:
         """Those of the applied state: what follows in the log may yet be taken back."""
         return self.members or self.raft.membership.at(self.raft.applied)
+
+    def unapplied(self) -> Iterator[bytes]:
+        """What is in the log and not applied."""
+        raft = self.raft
+        for entry in raft.log.slice(raft.applied + 1, raft.log.last_index):
+            if entry.kind is EntryKind.DATA:
+                yield entry.data
 
     def fail_waiting(self) -> None:
         """Tell everybody who waits that the outcome is not known here."""

@@ -10,9 +10,53 @@ from itertools import chain
 
 from jsctl.api.words import Retention
 from jsctl.broker.assets.replicas.interests import Interests
+from jsctl.broker.assets.replicas.stored_stream import StoredStream
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.protocol.deliveries import OutgoingMessage
 from jsctl.dataclass import dataclass
+
+LOOKED_THROUGH = 1_024
+"""So many finished messages are kept, or twice as many as were there still at the last look, before
+it is looked which of them are gone."""
+
+
+class FinishedWork:
+    """What consumers of a work queue are done with, on each replica, until it is gone.
+
+    A consumer may be deleted, and another one of its name be made, before the stream's log has the
+    removal: its leader may die with it. Whoever leads next knows from here that it was done.
+    """
+
+    __slots__ = ("_look", "_stored", "seqs")
+
+    def __init__(self, stored: StoredStream) -> None:
+        self._stored = stored
+        self._look = LOOKED_THROUGH
+        self.seqs: set[int] = set()
+
+    def add(self, seqs: Iterable[int]) -> None:
+        """Some consumer is done with these."""
+        stream = self._stored.stream
+        if stream.config.retention is not Retention.WORK_QUEUE:
+            return
+        self.seqs.update(seqs)
+        if len(self.seqs) >= self._look:
+            # What is not applied here yet may have been delivered by others.
+            last = stream.store.last_seq
+            self._keep({seq for seq in self.seqs if seq > last or stream.store.is_live(seq)})
+
+    def settle(self) -> None:
+        """All is applied that others may have delivered: what is not there is gone, or was never
+        stored, as others were lost with it."""
+        self._keep(set(filter(self._stored.stream.store.is_live, self.seqs)))
+
+    def _keep(self, left: set[int]) -> None:
+        self.seqs = left
+        self._look = max(LOOKED_THROUGH, 2 * len(left))
+
+    def forget(self) -> None:
+        """The state is that of another replica."""
+        self._keep(set())
 
 
 @dataclass(slots=True)
@@ -22,6 +66,7 @@ class ConsumedMessages:
     stream: Stream
     interests: Interests
     """Of its consumers."""
+    finished: FinishedWork
     seqs: set[int] = field(default_factory=set)
     """Those that some consumer is done with."""
     after_removal: dict[int, list[OutgoingMessage]] = field(default_factory=dict)
@@ -40,7 +85,8 @@ class ConsumedMessages:
     def add_all(self) -> bool:
         """Look at every message; False if that is of no use."""
         if self.stream.config.retention is Retention.WORK_QUEUE and not self.interests.watchers:
-            return False
+            self.seqs |= self.finished.seqs
+            return bool(self.seqs)
         state = self.stream.store.state()
         self.seqs.update(range(state.first_seq, state.last_seq + 1))
         return True
@@ -65,6 +111,8 @@ class ConsumedMessages:
     def _is_done_with(self, seq: int) -> bool:
         if not self.stream.store.is_live(seq):
             return False
+        if seq in self.finished.seqs:
+            return True
         subject = b""
         if not self.interests.all_take_all:
             found = self.stream.store.subject_of(seq)

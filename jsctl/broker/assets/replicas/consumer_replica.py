@@ -139,9 +139,8 @@ class ConsumerReplica:
         """Tell the stream what was consumed; look for more to do."""
         acked = self.consumer.take_acked()
         said, self._said = self._said, []
-        if acked and self.stream.takes_away:
-            # Who is told that an ack counts finds the message gone; deliveries do not wait for it.
-            self.stream.consumed(acked, list(filter(is_answer, said)))
+        # Who is told that an ack counts finds the message gone; deliveries do not wait for it.
+        if acked and self.stream.consumed(acked, list(filter(is_answer, said))):
             said = list(filterfalse(is_answer, said))
         self._publish(said)
         if self.leader is not None:
@@ -238,6 +237,12 @@ class ConsumerReplica:
             sink.take()
         if leader is not None:
             self._publish(leader.close(reason, pending=pending, pulls=pulls))
+
+    def take_rest(self) -> None:
+        """It is to be gone. Its log counts, committed or not: elsewhere acks may be confirmed."""
+        for data in () if self._is_patient() else self.group.unapplied():
+            self.consumer.apply(self._applied, data)
+        self.stream.consumed(self.consumer.take_acked(), [])
 
     # Once a turn
 
@@ -336,8 +341,7 @@ class ConsumerReplica:
 
     def _is_introduced(self) -> bool:
         """The same; if not, the stream's leader is asked."""
-        known = self._is_known()
-        if not known:
+        if not (known := self._is_known()):
             self.context.strangers[self.group.name] = None
         return known
 

@@ -7,14 +7,14 @@ mirror or source, a batch that is not complete, a snapshot that is being sent. W
 keeps, leading or not, is in `stream_replica`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from jsctl.api.stream import Republish
 from jsctl.api.words import Retention
 from jsctl.broker.assets.replicas import traced_publishes
 from jsctl.broker.assets.replicas.absent_consumer import AbsentConsumer
 from jsctl.broker.assets.replicas.assigned import Assigned
-from jsctl.broker.assets.replicas.consumed_messages import ConsumedMessages
+from jsctl.broker.assets.replicas.consumed_messages import ConsumedMessages, FinishedWork
 from jsctl.broker.assets.replicas.direct_consumers import DirectConsumers
 from jsctl.broker.assets.replicas.facts import BatchesAbandoned
 from jsctl.broker.assets.replicas.inbound import Inbound
@@ -31,7 +31,6 @@ from jsctl.broker.jetstream.streams.pub_acks import Acks
 from jsctl.broker.jetstream.streams.republish import Copy, Republisher, stored_records
 from jsctl.broker.jetstream.streams.sequencer import Admitted
 from jsctl.broker.jetstream.streams.stream import Stream
-from jsctl.broker.raft.types import EntryKind
 from jsctl.broker.store.seqset import SeqSet
 
 REMOVE_SEQS_MAX = 10_000
@@ -72,6 +71,7 @@ class LeadingStream:
         assigned: Assigned[StreamAssignment],
         stream: Stream,
         interests: Interests,
+        finished: FinishedWork,
         sink: Sink,
         *,
         leaving: Watchers,
@@ -98,11 +98,11 @@ class LeadingStream:
             room=context.room,
             needs=needs,
             zones=context.zones,
-            unapplied=self._unapplied,
+            unapplied=assigned.group.unapplied,
         )
         self.acks: dict[int, Acks] = {}
         """Log index -> acknowledgements that are published when it is committed, or applied."""
-        self.consumed = ConsumedMessages(stream, interests)
+        self.consumed = ConsumedMessages(stream, interests, finished)
         self._retention = stream.config.retention
         self.subjects: tuple[str, ...] = ()
         """What is listened to."""
@@ -126,13 +126,6 @@ class LeadingStream:
             return True
         self._unsure = self._unsure or not self._context.knows_all
         return self._unsure
-
-    def _unapplied(self) -> Iterator[bytes]:
-        """What is in the log and not applied."""
-        raft = self._assigned.group.raft
-        for entry in raft.log.slice(raft.applied + 1, raft.log.last_index):
-            if entry.kind is EntryKind.DATA:
-                yield entry.data
 
     def subscribe(self) -> None:
         """Listen to the stream's subjects as they are now, and to nothing else."""

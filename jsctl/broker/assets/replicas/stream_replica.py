@@ -11,6 +11,7 @@ from dataclasses import InitVar, field
 
 from jsctl.api.words import Retention
 from jsctl.broker.assets.replicas.assigned import Assigned
+from jsctl.broker.assets.replicas.consumed_messages import FinishedWork
 from jsctl.broker.assets.replicas.facts import StreamServes
 from jsctl.broker.assets.replicas.interests import Interests, Watchers
 from jsctl.broker.assets.replicas.leading_stream import LeadingStream
@@ -98,12 +99,14 @@ class StreamReplica:
     """The last entry."""
     _ready: list[OutgoingMessage] = field(default_factory=list)
     """Published when all entries of this drain are applied."""
+    _finished: FinishedWork = field(init=False)
 
     def __post_init__(self, newest: StreamAssignment, raft: Raft) -> None:
         name = newest.group.name
         self.key = newest.account, newest.name
         self.watchers, self.absent = Watchers(self.touched), Watchers(self.touched)
         self.volatile = self.stored.volatile
+        self._finished = FinishedWork(self.stored)
         self.group = RaftGroup(
             name,
             name.encode(),
@@ -252,11 +255,13 @@ class StreamReplica:
         """Start to admit."""
         assert self.leading is None, f"{self.group.name} led already when it began in {term}"
         leaving = Watchers(self.touched)
+        self._finished.settle()
         leading = self.leading = LeadingStream(
             self.context,
             self.assigned,
             self.stream,
             Interests((self.watchers, self.absent, leaving), self.touched),
+            self._finished,
             self.sink,
             leaving=leaving,
             readers=self.readers,
@@ -348,14 +353,17 @@ class StreamReplica:
         """Whether this server leads a stream that lets go of what was consumed."""
         return self.leading is not None and self.stream.config.retention is not Retention.LIMITS
 
-    def consumed(self, seqs: list[int], said: list[OutgoingMessage]) -> None:
+    def consumed(self, seqs: list[int], said: list[OutgoingMessage]) -> bool:
         """A consumer is done with these; they go when no other one needs them.
 
-        `said` is published once they are gone.
+        `said` is published once they are gone; False: it is not, as another server removes them.
         """
-        assert self.leading is not None, "the leader removes what was consumed"
+        self._finished.add(seqs)
+        if self.leading is None or not self.takes_away:
+            return False
         self.leading.consumed.add(seqs, said)
         self.context.queue.wake(self.group.name, self)
+        return True
 
     def unwatch(self, consumer: str) -> None:
         """A consumer is to have no replica here any more."""
@@ -437,6 +445,7 @@ class StreamReplica:
 
     def _replaced(self) -> None:
         assert self.leading is None, "a leader's state replaces that of others"
+        self._finished.forget()
         self.readers.stream_changed()
 
     def close(self) -> None:

@@ -159,8 +159,9 @@ def test_deliveries_do_not_wait_until_others_are_gone(
     (first,) = (reply for _, reply, _ in client.messages if reply)
     waiting: list[OutgoingMessage] = []
 
-    def keep(self: StreamReplica, seqs: list[int], said: list[OutgoingMessage]) -> None:
+    def keep(self: StreamReplica, seqs: list[int], said: list[OutgoingMessage]) -> bool:
         waiting.extend(said)
+        return True
 
     monkeypatch.setattr(StreamReplica, "consumed", keep)
     client.subscribe("answer")
