@@ -94,20 +94,18 @@ class Usage:
             self._sum()
         kind = 0 if volatile else 1
         room = server_max - self._total[kind] if server_max >= 0 else PLENTY_BYTES
-        if room <= 0:
-            return api_error("JSInsufficientResourcesErr")
-        account_max = -1
+        left = PLENTY_BYTES
         if limits is not None:
             account_max = limits.memory_bytes_max if volatile else limits.store_bytes_max
-        if account_max >= 0:
-            used = self._sums.get(account, (0, 0))[kind]
-            if used >= account_max:
-                return api_error("JSAccountResourcesExceededErr")
-            room = min(room, account_max - used)
-        if room < PLENTY_BYTES:
+            if account_max >= 0:
+                left = account_max - self._sums.get(account, (0, 0))[kind]
+        if min(room, left) < PLENTY_BYTES:
+            # There may be more at any moment, as less: somebody purges a stream when it is full.
             soon_ns = now_ns + SUM_PAUSE_NS * len(self.streams)
             self._summed_due_ns = min(self._summed_due_ns, soon_ns)
-        return None
+        if room <= 0:
+            return api_error("JSInsufficientResourcesErr")
+        return api_error("JSAccountResourcesExceededErr") if left <= 0 else None
 
     def _sum(self) -> None:
         """Add up what is stored, and what this server has admitted and not stored yet."""

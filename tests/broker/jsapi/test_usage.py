@@ -43,6 +43,26 @@ def test_a_server_is_stopped_at_its_limit() -> None:
     assert errors[:2] == [0, 0] and errors[-1] == 10023
 
 
+@pytest.mark.parametrize("whose", ["account", "server"])
+def test_what_is_purged_makes_room_at_once(whose: str) -> None:
+    size = 3_000
+    jetstream = JetStreamOptions(
+        enabled=True, store_dir="/d", memory_bytes_max=1 << 20, store_bytes_max=size
+    )
+    play = NodePlay(
+        limited(store_bytes_max=size) if whose == "account" else node_options(jetstream=jetstream)
+    )
+    client = play.connect("a")
+    client.ask("$JS.API.STREAM.CREATE.S", **stream(replicas=1))
+    acks(play, 4)
+    (refused,) = client.request("s.x", b"")
+    assert b'"error"' in refused
+    client.ask("$JS.API.STREAM.PURGE.S")
+    play.run(0.01)
+    (ack,) = client.request("s.x", b"")
+    assert b'"error"' not in ack
+
+
 def test_requests_and_errors_are_counted() -> None:
     play = NodePlay()
     client = play.connect("a")

@@ -1,11 +1,12 @@
 """What stream and consumer replicas have in common: the meta group assigned them.
 
 Two things follow from an assignment. The asset's leader brings its configuration into the asset's
-own log, where all replicas apply it at the same place. And it answers, once, the request that
-made or changed the asset, when it serves what was asked for. Both are for whoever leads by then,
-so every replica keeps them.
+own log, where all replicas apply it at the same place. And it answers, once, the requests that
+made or changed the asset, when it serves what was asked for last: many may ask for the same at
+once. Both are for whoever leads by then, so every replica keeps them.
 """
 
+from collections import deque
 from dataclasses import field
 from typing import Generic, TypeVar
 
@@ -20,6 +21,8 @@ from jsctl.dataclass import dataclass
 A = TypeVar("A", StreamAssignment, ConsumerAssignment)
 OWED_NS = 5_000_000_000
 """Who asked for something does not wait longer than this: it was answered by whoever led then."""
+OWED_MAX = 1_000
+"""So many wait for an asset's answers; more are asked to try again, the first ones first."""
 
 
 @dataclass(slots=True)
@@ -31,28 +34,34 @@ class Assigned(Generic[A]):
     group: RaftGroup
     config_refused: bool = False
     """The log did not take the newest config."""
-    is_owed: bool = False
-    """Whether somebody may wait for an answer."""
-    _request: ApiRequest | None = None
-    _until_ns: int = 0
+    _owed: deque[tuple[A, ApiRequest, int]] = field(default_factory=lambda: deque(maxlen=OWED_MAX))
+    """What was asked for, by whom, and until when he waits."""
 
     def __post_init__(self) -> None:
         assert self.context.me in self.assignment.group.members, "assigned to others"
         self.group.raft.expect(self.assignment.group.members)
-        self._owe(self.assignment.request)
+        self._owe()
 
-    def _owe(self, request: ApiRequest | None) -> None:
+    @property
+    def is_owed(self) -> bool:
+        """Whether somebody may wait for an answer."""
+        return bool(self._owed)
+
+    def _owe(self) -> None:
         # The meta state names who waits for an answer; who waited before a restart does not.
-        if not self.context.replaying:
-            self._request, self.is_owed = request, request is not None
-            self._until_ns = self.context.now_ns + OWED_NS
+        made, now_ns = self.assignment, self.context.now_ns
+        if made.request is None or self.context.replaying:
+            return
+        while self._owed and self._owed[0][2] <= now_ns:
+            self._owed.popleft()
+        self._owed.append((made, made.request, now_ns + OWED_NS))
 
     def renew(self, assignment: A) -> None:
         """The meta state has another assignment for it."""
         assert assignment.group.name == self.group.name, "another group has another replica"
-        if assignment.request != self.assignment.request:
-            self._owe(assignment.request)
-        self.assignment = assignment
+        before, self.assignment = self.assignment, assignment
+        if assignment.request != before.request:
+            self._owe()
         self.group.raft.expect(assignment.group.members)
 
     def propose_config(self, entry: bytes, runner: Runner) -> None:
@@ -61,13 +70,12 @@ class Assigned(Generic[A]):
         if self.config_refused:
             self.context.queue.wake(self.group.name, runner)
 
-    def take_request(self) -> ApiRequest | None:
-        """The request to answer, as what it asked for is served; None when nobody waits any more.
-
-        It is answered once.
-        """
-        request, self._request, self.is_owed = self._request, None, False
-        return request if self.context.now_ns < self._until_ns else None
+    def take_requests(self) -> list[tuple[A, ApiRequest]]:
+        """The requests to answer, each with what was asked for, as that is served; none of those
+        who do not wait any more. Each is answered once."""
+        owed, now_ns = list(self._owed), self.context.now_ns
+        self._owed.clear()
+        return [(made, request) for made, request, until_ns in owed if now_ns < until_ns]
 
 
 @dataclass(slots=True)
@@ -88,12 +96,11 @@ class AwaitedAnswers:
         """Whether somebody waits for an answer, and nothing has to be applied before."""
         return self.assigned.is_owed and applied >= self._behind
 
-    def take(self) -> ApiRequest | None:
-        """The request to answer, once; None when nobody waits any more."""
-        request = self.assigned.take_request()
-        if request is not None:
-            self._asked.append(request)
-        return request
+    def take(self) -> list[ApiRequest]:
+        """The requests to answer, once."""
+        requests = [request for _, request in self.assigned.take_requests()]
+        self._asked += requests
+        return requests
 
     def answered(self, request: ApiRequest) -> None:
         """An answer has left; of one that was asked of another replica nothing is known."""

@@ -153,8 +153,7 @@ class ConsumerReplica:
             return
         is_current = self.assignment.config == self.consumer.config
         if leader.ready and is_current and self._is_introduced():
-            request = self._awaited.take()
-            if request is not None:
+            for request in self._awaited.take():
                 serves = ConsumerServes(self.assignment, self.consumer, leader, request)
                 self.context.facts.append(serves)
 

@@ -336,9 +336,8 @@ class StreamReplica:
 
     def _answer(self) -> None:
         if self.leading is not None and self.assigned.is_owed and self._is_current():
-            request = self.assigned.take_request()
-            if request is not None:
-                self.context.facts.append(StreamServes(self.assignment, self.stream, request))
+            for made, request in self.assigned.take_requests():
+                self.context.facts.append(StreamServes(made, self.stream, request))
 
     def _is_current(self) -> bool:
         # The first config is in the log as well: a replica that is made later starts with the

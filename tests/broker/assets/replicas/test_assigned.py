@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from jsctl.api.stream import StreamConfig
-from jsctl.broker.assets.replicas.assigned import OWED_NS, Assigned
+from jsctl.broker.assets.replicas.assigned import OWED_MAX, OWED_NS, Assigned
 from jsctl.broker.assets.replicas.replica_context import AccountTraffic, Quota, ReplicaContext
 from jsctl.broker.jetstream.meta.assignments import GroupAssignment, StreamAssignment
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
@@ -82,37 +82,57 @@ def make(context: ReplicaContext) -> Make:
     return lambda asked: Assigned(context, assignment(asked), group)
 
 
+def asked(one: Assigned[StreamAssignment]) -> list[ApiRequest]:
+    """Who is to be answered."""
+    return [request for _, request in one.take_requests()]
+
+
 def test_who_asked_is_answered_once(make: Make) -> None:
     one = make(request(1))
     assert one.is_owed
-    assert one.take_request() == request(1)
-    assert one.take_request() is None
+    assert asked(one) == [request(1)]
+    assert not asked(one)
 
 
 def test_nobody_waits_for_ever(context: ReplicaContext, make: Make) -> None:
     one = make(request(1))
     context.now_ns = NOW + OWED_NS - 1
-    assert one.take_request() == request(1)
+    assert asked(one) == [request(1)]
     one = make(request(1))
     context.now_ns += OWED_NS
-    assert one.take_request() is None and not one.is_owed
+    assert not asked(one) and not one.is_owed
 
 
 def test_who_waited_before_a_restart_does_not_any_more(context: ReplicaContext, make: Make) -> None:
     context.replaying = True
     one = make(request(1))
-    assert not one.is_owed and one.take_request() is None
+    assert not one.is_owed and not asked(one)
     context.replaying = False
     one.renew(assignment(request(2)))
-    assert one.take_request() == request(2)
+    assert asked(one) == [request(2)]
 
 
 def test_an_assignment_that_changed_without_a_request_owes_nothing_new(make: Make) -> None:
     one = make(request(1))
-    assert one.take_request() == request(1)
+    assert asked(one) == [request(1)]
     newer = assignment(request(1), members=("me", "b"))
     one.renew(newer)
     assert not one.is_owed and one.assignment is newer
+
+
+def test_all_who_asked_are_answered_each_for_what_it_asked(
+    context: ReplicaContext, make: Make
+) -> None:
+    one = make(request(1))
+    context.now_ns = NOW + OWED_NS
+    made = [assignment(request(number)) for number in (2, 3)]
+    for each in made:
+        one.renew(each)
+    one.renew(assignment(None))
+    assert one.take_requests() == [(each, each.request) for each in made], "the first waits no more"
+    for number in range(OWED_MAX + 1):
+        one.renew(assignment(request(number)))
+    assert asked(one) == [request(number) for number in range(1, OWED_MAX + 1)]
 
 
 def test_a_config_that_the_log_does_not_take_is_tried_again(
