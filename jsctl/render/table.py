@@ -4,12 +4,14 @@ Text stands left; a column whose body holds only numbers stands right. Off a ter
 never cut; on one, `width_max` cuts them with a mark.
 """
 
+import re
 import unicodedata
 from collections.abc import Collection, Sequence
 
 from jsctl.render.column import Cell
 from jsctl.render.theme import PLAIN, Theme
 
+_COLOUR = re.compile("(\x1b\\[[0-9;]*m)")
 CUT_MARK = " ≈"
 
 
@@ -50,6 +52,8 @@ def table(
     box, inner = theme.box, sum(widths) + 3 * len(widths) - 3
     lines: list[str] = []
     if title:
+        # It stands whole above columns that are cut.
+        inner = max(1, min(inner, width_max - 4)) if width_max else inner
         lines.append(box.top[0] + box.line * (inner + 2) + box.top[2])
         lines += [_titled(part, inner, theme) for part in _wrapped(safe(title), inner)]
     top = box.top_rule if title else box.top
@@ -157,7 +161,25 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _cut(line: str, width_max: int) -> str:
+    """A line that fits; colours take no room, and those that are cut off still end."""
     line = line.rstrip()
-    if not width_max or "\x1b" in line or width_of(line) <= width_max:
+    if not width_max or width_of(_COLOUR.sub("", line)) <= width_max:
         return line
-    return line[: max(0, width_max - len(CUT_MARK))] + CUT_MARK
+    room = width_max - len(CUT_MARK)
+    kept: list[str] = []
+    for part in _COLOUR.split(line):
+        if part.startswith("\x1b"):
+            kept.append(part)
+            continue
+        fitting = _fitting(part, room)
+        kept.append(fitting)
+        room = room - width_of(fitting) if fitting == part else 0
+    return "".join(kept) + CUT_MARK
+
+
+def _fitting(text: str, room: int) -> str:
+    """As much of its beginning as there is room for."""
+    end = min(len(text), max(0, room))
+    while width_of(text[:end]) > room > 0:
+        end -= 1
+    return text[:end]

@@ -1,5 +1,7 @@
 """Tables, info screens, and columns: golden output."""
 
+import re
+
 import pytest
 
 from jsctl.render.column import Column, documents, sort_rows
@@ -67,6 +69,25 @@ def test_cells_are_kept_on_one_line_and_wide_ones_counted() -> None:
 
 def test_rows_are_cut_only_when_asked() -> None:
     assert table(["Abcdefgh"], [["x"]], width_max=8).splitlines()[1] == "│ Abcd ≈"
+
+
+def test_a_title_is_whole_above_columns_that_are_cut() -> None:
+    lines = table(["Name", "Description"], [["a", "x" * 40]], title="All", width_max=20).split("\n")
+    assert lines[:4] == [
+        "╭──────────────────╮",
+        "│        All       │",
+        "├──────┬────────── ≈",
+        "│ Name │ Descripti ≈",
+    ]
+
+
+def test_colours_and_wide_letters_are_cut_where_they_are_seen() -> None:
+    red = theme_of("red", colour=True)
+    lines = table(["A"], [["日本日本"], ["abcdefgh"]], width_max=9, theme=red).split("\n")
+    plain = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in lines]
+    assert plain[3:5] == ["│ 日本 ≈", "│ abcde ≈"]
+    assert all(width_of(line) <= 9 for line in plain)
+    assert all(line.count("\x1b[0m") == line.count("\x1b[31m") for line in lines)
 
 
 def test_an_info_screen() -> None:

@@ -1,57 +1,59 @@
 """Help in the shape of natscli: usage, text, flags in two columns, aliases."""
 
-import textwrap
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 
 from jsctl.commands.toolkit.grammar.spec import Argument, Command, Group, Kind, Option, options_of
+from jsctl.commands.toolkit.grammar.wrapping import help_width, wrapped
 from jsctl.settings import GLOBAL_FLAGS
 
-WIDTH = 80
-LEFT_MAX = 34
-"""Longer names have a line of their own."""
+LEFT_MIN, LEFT_PERCENT = 30, 37.5
+"""Names of so many letters, or of so much of the width, have a line of their own."""
 _SEE_HELP = "Pass --help to see global flags applicable to this command."
 
 
 def command_help(path: Sequence[str], command: Command, *, full: bool = True) -> str:
     """The page of a leaf; `path` starts with the program's name. Short below errors."""
+    width = help_width(os.environ)
     options = [one for one in options_of(command) if not one.hidden]
     words = [*(["[<flags>]"] if options else []), *(_usage(one) for one in command.arguments)]
-    parts = [f"usage: {' '.join((*path, *words))}", "", _paragraphs(command.help), ""]
+    parts = [f"usage: {' '.join((*path, *words))}", "", _paragraphs(command.help, width), ""]
     for paragraph in command.details:
-        parts += [paragraph if paragraph[:1] == " " else textwrap.fill(paragraph, WIDTH), ""]
+        parts += [paragraph if paragraph[:1] == " " else _paragraphs(paragraph, width), ""]
     if command.arguments:
         rows = [(_listed(argument), argument.help) for argument in command.arguments]
-        parts += ["Args:", _columns(rows), ""]
+        parts += ["Args:", _columns(rows, width), ""]
     if options:
-        parts += ["Flags:", _columns(_option_rows(options)), ""]
+        parts += ["Flags:", _columns(_option_rows(options), width), ""]
     parts += _aliases(command.aliases)
     if not full:
         return "\n".join([*parts, _SEE_HELP])
     if command.examples:
         parts += ["Examples:", *(f"  $ {example}" for example in command.examples), ""]
-    return "\n".join([*parts, *_global_part()])
+    return "\n".join([*parts, *_global_part(width)])
 
 
 def group_help(path: Sequence[str], group: Group, *, full: bool = True) -> str:
     """The page of a group."""
+    width = help_width(os.environ)
     head = " ".join(path)
     prefix = "".join(f"{word} " for word in path[1:])
     listed = [one for one in group.commands if not one.hidden]
     rows = [(f"{prefix}{one.name}", one.help.partition("\n")[0]) for one in listed]
     flags = "" if prefix and not group.options else " [<flags>]"
-    parts = [f"usage: {head}{flags} <command> [<args> ...]", "", _paragraphs(group.help), ""]
-    parts += ["Subcommands:" if prefix else "Commands:", _columns(rows), ""]
+    parts = [f"usage: {head}{flags} <command> [<args> ...]", "", _paragraphs(group.help, width), ""]
+    parts += ["Subcommands:" if prefix else "Commands:", _columns(rows, width), ""]
     if group.options:
-        parts += ["Flags:", _columns(_option_rows(group.options)), ""]
+        parts += ["Flags:", _columns(_option_rows(group.options), width), ""]
     parts += _aliases(group.aliases)
-    tail = _global_part() if full else [_SEE_HELP]
+    tail = _global_part(width) if full else [_SEE_HELP]
     return "\n".join([*parts, *tail])
 
 
-def _paragraphs(text: str) -> str:
+def _paragraphs(text: str, width: int) -> str:
     """Wrapped one by one; empty lines stand between them."""
-    return "\n\n".join(textwrap.fill(part, WIDTH) for part in text.split("\n\n"))
+    return "\n\n".join("\n".join(wrapped(part, width)) for part in text.split("\n\n"))
 
 
 def _listed(argument: Argument) -> str:
@@ -90,7 +92,7 @@ def _option_row(option: Option, pad: str) -> tuple[str, str]:
     return f"{short}--{option.name}={value}{many}", option.help + choices
 
 
-def _global_part() -> list[str]:
+def _global_part(width: int) -> list[str]:
     rows = [
         ("-h, --help", "Show context-sensitive help"),
         ("    --version", "Show application version."),
@@ -102,18 +104,19 @@ def _global_part() -> list[str]:
         rows.append(
             (f"{short}{name}" + (f"={flag.metavar}" if flag.metavar else ""), flag.help + env)
         )
-    return ["Global Flags:", _columns(rows)]
+    return ["Global Flags:", _columns(rows, width)]
 
 
-def _columns(rows: Sequence[tuple[str, str]]) -> str:
-    left = max((len(name) for name, _ in rows if len(name) <= LEFT_MAX), default=0)
+def _columns(rows: Sequence[tuple[str, str]], width: int) -> str:
+    end = max(LEFT_MIN, int(width * LEFT_PERCENT / 100))
+    left = max((len(name) for name, _ in rows if len(name) < end), default=0)
     lines: list[str] = []
     for name, text in rows:
-        wrapped = textwrap.wrap(text, WIDTH - left - 4, break_on_hyphens=False) or [""]
+        first, *others = wrapped(text, max(1, width - left - 4))
         if len(name) > left:
             lines.append(f"  {name}")
-            wrapped = ["", *wrapped]
+            others = [first, *others]
         else:
-            lines.append(f"  {name:<{left}}  {wrapped[0]}".rstrip())
-        lines += [" " * (left + 4) + line for line in wrapped[1:]]
+            lines.append(f"  {name:<{left}}  {first}".rstrip())
+        lines += [" " * (left + 4) + line for line in others]
     return "\n".join(lines)
