@@ -405,12 +405,12 @@ class Assets:
         if replica is None:
             return
         self.unsettled.pop(replica.group.name, None)
-        replica.take_rest()
         replica.stream.unwatch(key[2])
         self.pushers.remove(replica)
         replica.end(CONSUMER_DELETED)
         self.written.forget(replica.assignment)
         self._tombstone(replica.group)
+        replica.take_rest()
         replica.delete()
         replica.stream.consumed_anew()
 

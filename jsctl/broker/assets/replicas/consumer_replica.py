@@ -238,8 +238,9 @@ class ConsumerReplica:
             self._publish(leader.close(reason, pending=pending, pulls=pulls))
 
     def take_rest(self) -> None:
-        """It is to be gone. Its log counts, committed or not: elsewhere acks may be confirmed."""
-        for data in () if self._is_patient() else self.group.unapplied():
+        """It is gone. Its log counts, committed or not: elsewhere acks may be confirmed."""
+        is_queue = self.stream.stream.config.retention is Retention.WORK_QUEUE
+        for data in self.group.unapplied() if is_queue else ():
             self.consumer.apply(self._applied, data)
         self.stream.consumed(self.consumer.take_acked(), [])
 
