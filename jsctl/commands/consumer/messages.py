@@ -14,7 +14,11 @@ from jsctl.client.headers import status_of
 from jsctl.client.requests import api_prefix
 from jsctl.commands.toolkit.assets.failing import told_as
 from jsctl.commands.toolkit.assets.picking import check_name, consumer_of
-from jsctl.commands.toolkit.content.bodies import header_lines, message_document
+from jsctl.commands.toolkit.content.bodies import (
+    header_lines,
+    message_document,
+    write_bytes,
+)
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, Unreachable, UsageError, prefixed
 from jsctl.render.humanize import duration, number
@@ -86,9 +90,8 @@ async def _must_exist(manager: "Manager", stream: str, name: str) -> None:
 def _print_message(call: Call, message: "Msg", *, pushed: bool = False) -> None:
     """With what was pushed there are fewer empty lines."""
     out = call.output
-    text = message.data.decode("utf-8", "replace")
     if call.flag("raw"):
-        out.print(text)
+        write_bytes(call, message.data + b"\n")
         return
     ack = parse_ack(message.reply.encode())
     if out.asked:
@@ -106,7 +109,8 @@ def _print_message(call: Call, message: "Msg", *, pushed: bool = False) -> None:
         for line in header_lines(message.headers):
             out.print(f"   {safe(line)}" if pushed else f"  {safe(line)}")
         out.print("\nData:" if pushed else "\nData:\n")
-    out.print(text.removesuffix("\n") + "\n" if pushed else f"\n{text}")
+    body = message.data
+    write_bytes(call, body.removesuffix(b"\n") + b"\n\n" if pushed else b"\n" + body + b"\n")
 
 
 def _place(ack: AckSubject | None) -> dict[str, object]:

@@ -12,7 +12,7 @@ from jsctl.api.times import format_time, parse_time
 from jsctl.commands.toolkit.assets.failing import told_as
 from jsctl.commands.toolkit.assets.picking import pick_stream, stream_of
 from jsctl.commands.toolkit.assets.unreachable import print_unreachable
-from jsctl.commands.toolkit.content.bodies import NIL_BODY, translated
+from jsctl.commands.toolkit.content.bodies import NIL_BODY, translated, write_bytes
 from jsctl.commands.toolkit.grammar.values import parse_whole
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.files import SHARED_MODE, save
@@ -248,7 +248,7 @@ def _print_message(call: Call, stream: str, message: RawStreamMsg) -> None:
             call.output.print(f"  {safe(line)}")
         call.output.print()
     body = translated(call, message.data, message.subject, stream)
-    call.output.print((body.decode("utf-8", "replace") or NIL_BODY) + "\n\n")
+    write_bytes(call, (body or NIL_BODY.encode()) + b"\n\n\n")
 
 
 def header_lines(headers: bytes) -> list[str]:
@@ -312,13 +312,14 @@ async def _next_message(
 
 
 def _print_viewed(call: Call, message: RawStreamMsg, stream: str) -> None:
-    text = translated(call, message.data, message.subject, stream).decode("utf-8", "replace")
+    body = translated(call, message.data, message.subject, stream)
     if call.flag("raw"):
-        call.output.print(text)
+        write_bytes(call, body + b"\n")
         return
     if call.output.asked:
         document = {"stream": stream, "seq": message.seq, "time": message.time}
         headers = list(header_lines(message.hdrs))
+        text = body.decode("utf-8", "replace")
         call.output.json_line(
             {**document, "subject": message.subject, "headers": headers, "data": text}
         )
@@ -327,4 +328,4 @@ def _print_viewed(call: Call, message: RawStreamMsg, stream: str) -> None:
     call.output.print(f"[{message.seq}] Subject: {safe(message.subject)} Received: {when}")
     for line in header_lines(message.hdrs):
         call.output.print(f"  {safe(line)}")
-    call.output.print(f"\n{text}\n")
+    write_bytes(call, b"\n" + body + b"\n\n")

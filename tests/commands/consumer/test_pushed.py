@@ -1,4 +1,4 @@
-"""`consumer sub`, as long as it goes on."""
+"""`consumer sub`, as long as it goes on, and bodies that are no text."""
 
 import subprocess
 import sys
@@ -32,3 +32,22 @@ def test_a_heartbeat_is_no_question() -> None:
             assert listening.stdout.readline() == b"second\n"
             listening.kill()
         beside.close()
+
+
+@pytest.mark.processes
+def test_bodies_are_shown_as_they_came() -> None:
+    body = b"\xff\xfe\x00"
+    with Broker(jetstream=True) as broker:
+        server = ("-s", broker.url)
+        assert main([*server, "stream", "add", "S", "--subjects", "s", "--defaults"]) == 0
+        assert main([*server, "consumer", "add", "S", "C", "--pull", "--defaults"]) == 0
+        client = WireClient(broker.url)
+        for _ in range(2):
+            assert b'"seq"' in client.request(b"s", body)
+        client.close()
+        lines = ("consumer next S C --raw", "consumer next S C", "stream get S 1")
+        ends = (body + b"\n", b"\n\n" + body + b"\n\nAcknowledged message\n\n", body + b"\n\n\n")
+        for line, end in zip(lines, ends, strict=True):
+            words = [sys.executable, "-m", "jsctl", *server, *line.split()]
+            done = subprocess.run(words, capture_output=True, check=True)
+            assert done.stdout.endswith(end), (line, done.stdout)

@@ -60,6 +60,32 @@ def test_no_request_ends_who_answers(command: str) -> None:
     assert "Traceback" not in done.err
 
 
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (("<{{Request}}>",), b"<\xff\xfe>"),
+        (("--command", "printf %s {{Request}}"), b"\xff\xfe"),
+        (
+            ("--command", "/none/{{Request}}"),
+            b"could not run /none/\xff\xfe: No such file or directory",
+        ),
+    ],
+)
+def test_a_request_that_is_no_text_is_filled_in_as_it_is(
+    words: tuple[str, ...], answer: bytes
+) -> None:
+    with Broker() as server:
+        answering = Background(server.url, ("reply", "q", *words, "--count", "1"), "Listening")
+        wire = WireClient(server.url)
+        try:
+            assert wire.request(b"q", b"\xff\xfe") == answer
+            assert answering.result().code == 0
+        finally:
+            wire.close()
+            answering.close()
+
+
 TWICE = b"NATS/1.0\r\nA: 1\r\nA: 2\r\nHandler: me\r\nL: a\nb\r\n\r\n"
 VALUES = [("A", "1"), ("A", "2"), ("Handler", "me"), ("L", "a b")]
 

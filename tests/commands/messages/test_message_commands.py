@@ -28,6 +28,7 @@ class Background:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            errors="surrogateescape",
         )
         assert self._process.stderr is not None
         self.head = ""

@@ -86,7 +86,8 @@ async def _answer(
 
 
 async def _body(call: Call, message: "Msg", number: int) -> bytes:
-    text = message.data.decode("utf-8", "replace")
+    # What is no text is filled in, and given to a command, as the bytes that it is.
+    text = message.data.decode("utf-8", "surrogateescape")
     if call.text("command"):
         return await _output(call, message, text, number)
     body = fill(call.text("body"), number, text, what="body", log=call.output.log)
@@ -104,4 +105,4 @@ async def _output(call: Call, message: "Msg", text: str, number: int) -> bytes:
         return await run_command_beside(command, message.data, extra)
     except JsctlError as error:
         call.output.log(f"Command failed: {error}")
-        return str(error).encode()
+        return str(error).encode("utf-8", "surrogateescape")
