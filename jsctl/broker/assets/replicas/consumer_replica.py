@@ -239,9 +239,9 @@ class ConsumerReplica:
 
     def take_rest(self) -> None:
         """It is to be gone. Its log counts, committed or not: elsewhere acks may be confirmed."""
-        for data in () if self._is_patient() else self.group.unapplied():
-            self.consumer.apply(self._applied, data)
-        self.stream.consumed(self.consumer.take_acked(), [])
+        rest = [] if self._is_patient() else list(self.group.unapplied())
+        acked = self.consumer.take_acked() + (self.consumer.acked_by(rest) if rest else [])
+        self.stream.consumed(acked, [])
 
     # Once a turn
 
