@@ -417,8 +417,6 @@ class Checker:
 
     def _compare(self, process: Process, known: History, group: RaftGroup) -> None:
         index, unit = group.raft.applied, group.unit
-        if group.gone:
-            return  # A consumer takes in what its log has besides before it goes.
         if isinstance(unit, StreamReplica):
             if known.books is not None and index == len(known.entries):
                 may_lack = self.may_lack(group.name)

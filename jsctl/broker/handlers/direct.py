@@ -218,7 +218,7 @@ def _multi_last(stream: Stream, body: MsgGetRequest) -> Replies:
     if body.up_to_time:
         up_to = store.seq_at_time(parse_time(body.up_to_time)) - 1
     filters = Filters(subject.encode() for subject in body.multi_last)
-    lasts = store.multi_last(filters, up_to)
+    lasts = store.multi_last(filters, up_to, MULTI_LAST_MAX + 1)
     seqs = [seq for seq in lasts if seq >= body.seq]
     store.expect_known(seqs[0] if seqs else 0)
     if not lasts:

@@ -7,6 +7,7 @@ over them stop in front of them, and only a removal takes them away. How content
 
 from array import array
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from jsctl.broker.errors import Damaged
 from jsctl.broker.store import record
@@ -297,14 +298,17 @@ class Contents:
                     self._check_lost(at)
                 at = lost.seqs.next_present(at + 1)
 
-    def multi_last(self, filters: Filters, up_to_seq: int | None = None) -> list[int]:
-        """The newest sequence, not above `up_to_seq`, of each subject that passes; ascending."""
+    def multi_last(
+        self, filters: Filters, up_to_seq: int | None = None, most: int | None = None
+    ) -> list[int]:
+        """The newest sequence, not above `up_to_seq`, of each subject that passes; ascending. Of
+        `most` of them, where there are more."""
         index = self._index
         bound = index.last if up_to_seq is None else up_to_seq
         if bound >= index.last and not index.lost:
-            return sorted(index.subjects.lasts(filters))
+            return sorted(index.subjects.lasts(filters, most))
         newest = (index.last_up_to(name, bound) for name in index.retained_subjects(filters))
-        return sorted(seq for seq in newest if seq is not None)
+        return sorted(islice((seq for seq in newest if seq is not None), most))
 
     def newest_of_each(self, filters: Filters) -> NewestOfEach:
         """As `multi_last`, for a caller who goes on with it as often as it takes."""

@@ -274,6 +274,14 @@ class SubjectIndex:
         self.searched += len(some)
         return filters.select(some)
 
+    def _some(self, filters: Filters, most: int) -> list[bytes]:
+        if filters.only_literals:
+            return self.select(filters)[:most]
+        few = self._few(filters)
+        looked_at = self._entries if few is None else few
+        self.searched += most if filters.is_all else len(looked_at)
+        return filters.first(looked_at, most)
+
     def _few(self, filters: Filters) -> list[bytes] | None:
         """Those that have what the patterns do; None if these are a large part of all."""
         entries = self._entries
@@ -318,9 +326,11 @@ class SubjectIndex:
         entry = self._entries.get(subject)
         return entry.seqs[-1] if isinstance(entry, Positions) else entry
 
-    def lasts(self, filters: Filters) -> list[int]:
-        """The newest sequence of each subject that passes, in no order."""
-        found = map(self._entries.__getitem__, self.select(filters))
+    def lasts(self, filters: Filters, most: int | None = None) -> list[int]:
+        """The newest sequence of each subject that passes, in no order; of the first `most` of
+        them."""
+        some = self.select(filters) if most is None else self._some(filters, most)
+        found = map(self._entries.__getitem__, some)
         return [one.seqs[-1] if isinstance(one, Positions) else one for one in found]
 
     def first(self, subject: bytes) -> int | None:

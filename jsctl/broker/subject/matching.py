@@ -6,6 +6,7 @@ Patterns given here are valid subjects (see `validity`). For many patterns at on
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 
 from jsctl.broker.subject.patterns import PatternSet
 from jsctl.broker.subject.validity import has_wildcard
@@ -187,6 +188,10 @@ class Filters:
     def select(self, subjects: Iterable[bytes]) -> list[bytes]:
         """Those of the subjects that pass, in order."""
         return list(subjects) if self.is_all else list(filter(self._passes, subjects))
+
+    def first(self, subjects: Iterable[bytes], most: int) -> list[bytes]:
+        """The first ones that pass, up to so many; it is looked at no others behind them."""
+        return list(islice(subjects if self.is_all else filter(self._passes, subjects), most))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Filters) and self.patterns == other.patterns

@@ -191,6 +191,10 @@ class Model(RuleBasedStateMachine):
         }
         assert self.store.multi_last(filters, start) == sorted(bounded.values())
         assert self.store.multi_last(filters) == sorted(passing.values())
+        for up_to, all_of_them in ((start, bounded), (None, passing)):
+            two = self.store.multi_last(filters, up_to, 2)
+            assert two == sorted(two) and len(two) == min(len(all_of_them), 2)
+            assert set(two) <= set(all_of_them.values())
         counts: dict[bytes, int] = {}
         for one in self.model.values():
             if filters.match(one.subject):

@@ -240,9 +240,9 @@ class ConsumerReplica:
     def take_rest(self) -> None:
         """It is gone. Its log counts, committed or not: elsewhere acks may be confirmed."""
         is_queue = self.stream.stream.config.retention is Retention.WORK_QUEUE
-        for data in self.group.unapplied() if is_queue else ():
-            self.consumer.apply(self._applied, data)
-        self.stream.consumed(self.consumer.take_acked(), [])
+        rest = list(self.group.unapplied()) if is_queue else []
+        acked = self.consumer.take_acked() + (self.consumer.acked_by(rest) if rest else [])
+        self.stream.consumed(acked, [])
 
     # Once a turn
 

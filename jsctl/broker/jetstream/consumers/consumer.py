@@ -5,6 +5,7 @@ a copy that runs ahead. The stream's leader asks it what still needs a message.
 """
 
 import struct
+from collections.abc import Iterable
 
 from jsctl.api.codec import dumps, loads
 from jsctl.api.consumer import ConsumerConfig
@@ -138,3 +139,11 @@ class Consumer:
         """Sequences done with since the last call, if acks are watched."""
         acked, self.state.acked = self.state.acked, []
         return acked
+
+    def acked_by(self, entries: Iterable[bytes]) -> list[int]:
+        """What entries that follow would acknowledge; nothing is changed by them."""
+        ahead = Consumer(self.stream, self.name, self.config, acks_watched=True)
+        ahead.restore(self.snapshot())
+        for entry in entries:
+            ahead.apply(0, entry)
+        return ahead.take_acked()
