@@ -18,6 +18,7 @@ from jsctl.completion import joined, main
 from jsctl.completion.words import complete, named_values
 from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER, Cluster, RealServer
 from tests.commands.conftest import HEAVY
+from tests.support.forked import jsctl
 
 ROOT = Path(__file__).parents[2]
 FILES = {"bash": "jsctl.bash", "zsh": "_jsctl", "fish": "jsctl.fish", "powershell": "jsctl.ps1"}
@@ -37,8 +38,7 @@ def cluster() -> "object":
             ("stream", "add", "OBJ_FILES", "--subjects", "$O.FILES.>", "--defaults"),
             ("pub", "-J", "$KV.CFG.a.b", "1"),
         ):
-            run = [sys.executable, "-m", "jsctl", "-s", found.urls[0], *words]
-            subprocess.run(run, check=True, capture_output=True)
+            jsctl(["-s", found.urls[0], *words]).check_returncode()
         yield found
 
 

@@ -3,8 +3,6 @@ the same of the same things."""
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, ExitStack
 from typing import Any
@@ -15,6 +13,7 @@ import pytest
 from jsctl.testing import HOST, Broker
 from tests.contract.conftest import KINDS
 from tests.support import nats_tool
+from tests.support.forked import jsctl
 from tests.support.gateways import gateway_port, gatewayz, page, pair, told
 from tests.support.listeners import WAIT_S, connected, listen
 from tests.support.nats_tool import needed
@@ -243,13 +242,7 @@ def test_both_tools_print_the_same(
     url = both[kind][0].url.replace("nats://", "nats://admin:p@")
     words = ["--no-context", "--server", url, "server", *line.split()]
     theirs = nats_tool.nats(*words)
-    ours = subprocess.run(
-        [sys.executable, "-m", "jsctl", *words],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    ours = jsctl(words)
     assert (ours.returncode, theirs.returncode) == (0, 0), ours.stderr + theirs.stderr
     assert printed(ours.stdout) == printed(theirs.stdout)
 

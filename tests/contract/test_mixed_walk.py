@@ -18,10 +18,11 @@ from nats.js.api import PubAck
 from nats.js.errors import NoStreamResponseError, ServiceUnavailableError
 
 from jsctl.testing import Broker
+from tests.support.forked import jsctl
 from tests.support.gateways import page
 from tests.support.listeners import WAIT_S, connected, known, listen, settle
 from tests.support.mixtures import SIZES, mixture
-from tests.support.nats_tool import NATS, needed
+from tests.support.nats_tool import NATS, nats, needed
 from tests.support.waiting import eventually, wait_for
 
 pytestmark = needed
@@ -48,8 +49,8 @@ def servers(request: pytest.FixtureRequest) -> Iterator[Servers]:
 def said(tool: str, server: Broker, *words: str, admin: bool = False) -> str:
     """What a tool printed."""
     url = server.url.replace("nats://", "nats://admin:p@") if admin else server.url
-    line = [*TOOLS[tool], "--no-context", "--server", url, *words]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=WAIT_S, check=False)
+    line = ["--no-context", "--server", url, *words]
+    done = nats(*line) if tool == "nats" else jsctl(line, timeout=WAIT_S)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

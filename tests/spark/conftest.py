@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 QUICK_JAVA = "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote -Xms512m -Xmn320m"
 """Spark's own classes are taken as they are, and there is room for what a start leaves behind: a
 fifth less of what a start and a first query take."""
+AS_IT_STANDS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""Plans are interpreted as they stand. For each of a thousand plans of few rows Java would be
+written, compiled and warmed up, which takes more than a quarter of all that the session does.
+Sessions that tests start for themselves, and those of commands, do as Spark does by default."""
 KINDS: dict[str, type[Broker]] = {"nats-server": RealServer, "jsctl": Broker}
 _NUMBERS = count(1)
 
@@ -97,6 +105,7 @@ def spark(spark_files: Path) -> "Iterator[SparkSession]":
             "spark.eventLog.compress": "false",
             "spark.eventLog.dir": (spark_files / "events").as_uri(),
             "spark.sql.shuffle.partitions": "2",
+            **AS_IT_STANDS,
             "spark.sql.streaming.minBatchesToRetain": "5",
         },
     )

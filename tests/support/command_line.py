@@ -2,14 +2,13 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER
+from tests.support.forked import jsctl
 from tests.support.waiting import wait_for
 
 RUN_S = 60
@@ -71,15 +70,7 @@ class CommandLine:
 
     def ask(self, *words: str) -> Done:
         """Run and give everything, failed or not."""
-        done = subprocess.run(
-            [sys.executable, "-m", "jsctl", *words],
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=RUN_S,
-            check=False,
-        )
+        done = jsctl(words, self._environment, timeout=RUN_S)
         return Done(done.returncode, done.stdout, done.stderr)
 
     def run(self, *words: str) -> str:
