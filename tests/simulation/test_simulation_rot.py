@@ -204,7 +204,7 @@ def read_anew(seed: int, servers: int) -> Plan:
         pytest.param(
             *(_frames_of_the_log_are_not_verified, rotten_log, 13), marks=pytest.mark.mutants
         ),
-        (_damaged_messages_are_taken_for_removed, draw_rot, 123),
+        (_damaged_messages_are_taken_for_removed, draw_rot, 183),
         (_hopeless_at_once, read_anew, 124),
     ],
 )
