@@ -123,7 +123,7 @@ class Checker:
         before = machine.log
         note_unreadable(machine.disk, machine.decay, starting=True)
         machine.log = after = DurableLog.read(machine.disk, machine.incarnation)
-        after.states, after.dropped = before.states, before.dropped
+        after.states, after.dropped = _taken(before), before.dropped
         for name, index in durable_states(machine.disk).items():
             after.checkpointed(name, index)
         if machine.decay.log:
@@ -470,3 +470,10 @@ def snapshot_of(process: Process, group: RaftGroup) -> bytes:
         return engine.meta.state.snapshot()
     assert isinstance(group.unit, ConsumerReplica)
     return group.unit.consumer.snapshot()
+
+
+def _taken(log: DurableLog) -> dict[str, int]:
+    """Up to where states on the disk go that their server went on from, as its log tells. One that
+    was only received when the process ended was promised to nobody."""
+    last = {name: group.last for name, group in log.groups.items()}
+    return {name: index for name, index in log.states.items() if index <= last.get(name, 0)}
