@@ -5,7 +5,7 @@ import resource
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -137,16 +137,33 @@ def test_a_full_standard_output_is_one_line() -> None:
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.processes
-@pytest.mark.parametrize("words", [("--help",), ("broker", "--help")])
-def test_a_pager_that_is_left_is_no_error(words: tuple[str, ...]) -> None:
+def left(words: Sequence[str]) -> tuple[int, str]:
+    """What a command ends with, and says, whose output nobody reads any more."""
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run(
         [sys.executable, "-m", "jsctl", *words],
         stdout=writing,
         stderr=subprocess.PIPE,
+        text=True,
         check=False,
     )
     os.close(writing)
-    assert (done.returncode, done.stderr) == (0, b"")
+    return done.returncode, done.stderr
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("words", [("--help",), ("broker", "--help")])
+def test_a_pager_that_is_left_is_no_error(words: tuple[str, ...]) -> None:
+    assert left(words) == (0, "")
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    "words", [("stream", "info", "-%"), ("no-such-command",), ("kv", "--bogus")]
+)
+def test_the_page_below_an_error_may_be_left(words: tuple[str, ...]) -> None:
+    code, told = left(words)
+    assert code == 1, told
+    assert "error: " in told
+    assert "Traceback" not in told and "ignored" not in told
