@@ -74,6 +74,14 @@ def made_durable(real: Any, ours: Any) -> bool:
     return ends and "durable_name" in own
 
 
+def of_its_undoing(subject: str, real: Any) -> bool:
+    """Whether a create is answered as a delete is: what a cluster there could not make, it deletes,
+    and tells who asked to make it of that, now and then before anything else: docs/differences.md.
+    """
+    kind = real.get("type", "") if isinstance(real, dict) else ""
+    return ".CREATE." in f".{subject}" and kind.endswith("_delete_response")
+
+
 class Apart(Exception):
     """The servers said different things, so that what they hold is different from here on."""
 
@@ -114,7 +122,7 @@ class Ask:
             raise Apart  # for a moment; what is asked for may happen all the same
         if not self.alone and error.get("err_code") == WRONG_LAST_ID and real == ours:
             raise Apart  # The stream there is stuck from here on: docs/differences.md.
-        if made_durable(real, ours):
+        if made_durable(real, ours) or of_its_undoing(subject, real):
             raise Apart
         if plain and (another_mistake(real, ours) if self.alone else unanswered(real, ours)):
             return real

@@ -307,9 +307,18 @@ class Checker:
                     self.look(process, stream.group)
             if self.excused(known.name):
                 return
-        self._applied(process, known, raft, seen[group.name])
+        self._applied(process, known, raft, seen[group.name], raft.applied)
         seen[group.name] = raft.applied
         self._compare(process, known, group)
+
+    def ended(self, process: Process) -> None:
+        """A process ended within a turn: what it knew to be committed it may have told of. Its
+        replicas may be anywhere in that, and are not compared."""
+        groups = [one for one in process.engine.groups.by_name.values() if one.name in process.seen]
+        for group in sorted(groups, key=lambda one: isinstance(one.unit, ConsumerReplica)):
+            if not self.excused(group.name):
+                known, before = self.history(group.name), process.seen[group.name]
+                self._applied(process, known, group.raft, before, group.raft.commit)
 
     def _meet(self, process: Process, group: RaftGroup) -> None:
         """A group runs: books are kept of what nobody knew of, or was founded again."""
@@ -377,9 +386,11 @@ class Checker:
             self._assigned_at = state.applied
             self._assigned = {one.group.name for one in state.assets()}
 
-    def _applied(self, process: Process, known: History, raft: Raft, before: int) -> None:
+    def _applied(
+        self, process: Process, known: History, raft: Raft, before: int, last: int
+    ) -> None:
         entries, who = known.entries, process.machine.name
-        for entry in raft.log.slice(max(before, raft.base_index) + 1, raft.applied):
+        for entry in raft.log.slice(max(before, raft.base_index) + 1, last):
             fact = (entry.term, entry.kind, entry.data)
             if entry.index <= len(entries):
                 if entries[entry.index - 1] != fact:

@@ -119,6 +119,7 @@ class Simulation(Side):
         self.faults.turned(process)
 
     def stopped(self, process: Process) -> None:
+        super().stopped(process)
         self.faults.count_memory()
 
     # Phases

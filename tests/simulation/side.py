@@ -58,4 +58,4 @@ class Side:
         self.checker.durable(process, batch)
 
     def stopped(self, process: Process) -> None:
-        pass
+        self.checker.ended(process)

@@ -65,6 +65,8 @@ FOUND = [
     (22000014, 3),
     # A segment did not open while it was scrubbed, and was not damaged.
     (263000020, 5),
+    # Who ended in the middle of a turn had told of a message before.
+    (671000002, 5),
 ]
 """(seed, servers)"""
 
