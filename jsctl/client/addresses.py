@@ -27,6 +27,11 @@ def checked_url(url: str) -> str:
     return f"{scheme.lower()}{mark}{rest}"
 
 
+def is_websocket(url: str) -> bool:
+    """Whether what is sent there goes in frames of its own."""
+    return url.lower().startswith(("ws:", "wss:"))
+
+
 def shown_url(url: str) -> str:
     """As it may be shown: without credentials."""
     before, at, host = url.rpartition("@")

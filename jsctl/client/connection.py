@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from jsctl.client.addresses import checked_url, proxy_of, shown_url, shown_urls
+from jsctl.client.addresses import checked_url, is_websocket, proxy_of, shown_url, shown_urls
 from jsctl.client.failures import NO_SERVERS, foreign_errors, translate
 from jsctl.client.refusals import Refusals, bare, is_login, sentence_of
 from jsctl.errors import JsctlError, Unreachable, UsageError
@@ -130,7 +130,7 @@ def _block_websockets(settings: Settings) -> None:
 
     Raises UsageError for URLs of both kinds: the library tries one of them.
     """
-    kinds = {url.lower().startswith(("ws:", "wss:")) for url in settings.urls}
+    kinds = {is_websocket(url) for url in settings.urls}
     if len(kinds) > 1:
         raise UsageError(
             "nats: mixing of websocket and non websocket URLs is not allowed",

@@ -88,3 +88,13 @@ def test_a_stream_is_copied_to_a_server_that_is_reached_by_websocket(
         assert made.code == 0, made
         copied = asked(server.url, "stream", "copy", "S", "T", "--subjects", "t", "--to", "there")
         assert "Stream T was created" in copied.out, copied
+
+
+def test_a_benchmark_wants_another_url() -> None:
+    found = asked("ws://127.0.0.1:1", "bench", "js", "consume", "--stream", "S")
+    assert found == Result(
+        1,
+        "",
+        "jsctl: error: a benchmark does not go through websockets\n"
+        "  name a nats:// or tls:// URL in place of ws://127.0.0.1:1\n",
+    )
