@@ -207,18 +207,25 @@ class NatsClient(Client):
         """Raises OSError; that of a timeout, too, which the library leaves to websockets."""
         from aiohttp import ClientError
 
+        await self._end_websocket()
         try:
             async with asyncio.timeout(self.options["connect_timeout"]):
                 await super()._connect_to_server(s)
         except BaseException as error:
-            # What is left of it would be told of when the program ends.
-            if isinstance(self._transport, WebSocketTransport):
-                await self._transport._client.close()
+            await self._end_websocket()
             if isinstance(error.__cause__, ssl.SSLError):
                 raise error.__cause__ from None
             if isinstance(error, ClientError) and not isinstance(error, OSError):
                 raise ConnectionError("no websocket is there") from error
             raise
+
+    async def _end_websocket(self) -> None:
+        """What is left of one would be told of when the program ends; the next is made anew."""
+        left = self._transport
+        if isinstance(left, WebSocketTransport):
+            self._transport = None
+            if left._client is not None:
+                await left._client.close()
 
 
 class _Transport(TcpTransport):

@@ -1,5 +1,9 @@
-"""Servers that are asked for as websockets, and are none."""
+"""Servers that are reached by websockets, or are none.
 
+The library asks in a way that its websocket client calls outdated.
+"""
+
+import asyncio
 import os
 import subprocess
 import sys
@@ -7,11 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from jsctl.client.connection import connect
+from jsctl.settings import Context, Settings
 from jsctl.testing import RealServer
 from tests.commands.conftest import Result
 from tests.commands.test_silent_servers import greet
 from tests.support.ports import free_port
 from tests.support.relay import served
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.processes
 
@@ -98,3 +105,20 @@ def test_a_benchmark_wants_another_url() -> None:
         "jsctl: error: a benchmark does not go through websockets\n"
         "  name a nats:// or tls:// URL in place of ws://127.0.0.1:1\n",
     )
+
+
+@pytest.mark.filterwarnings("ignore:parameter 'timeout' of type:DeprecationWarning")
+async def test_who_came_by_websocket_comes_back_when_the_server_does() -> None:
+    port = free_port()
+    where = Context(url=f"ws://127.0.0.1:{port}")
+    with RealServer(config=WEBSOCKET.replace("PORT", str(port))) as server:
+        async with connect(Settings(connection=where)) as client:
+            heard = await client.subscribe("there")
+            await client.flush()
+            tried = client.tried
+            await asyncio.to_thread(server.stop)
+            await asyncio.to_thread(wait_for, lambda: client.tried > tried + 1, "tried in vain")
+            await asyncio.to_thread(server.start)
+            await asyncio.to_thread(wait_for, lambda: client.is_connected, "connected again")
+            await client.publish("there", b"again")
+            assert (await heard.next_msg(timeout=30)).data == b"again"
