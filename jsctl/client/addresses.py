@@ -23,7 +23,13 @@ def checked_url(url: str) -> str:
             f"{shown_url(whole)!r} is not the URL of a server",
             hints=("nats://host:4222 or tls://host:4222",),
         )
-    return whole
+    scheme, mark, rest = whole.partition("://")
+    return f"{scheme.lower()}{mark}{rest}"
+
+
+def is_websocket(url: str) -> bool:
+    """Whether what is sent there goes in frames of its own."""
+    return url.lower().startswith(("ws:", "wss:"))
 
 
 def shown_url(url: str) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from jsctl.client.addresses import checked_url, proxy_of, shown_url, shown_urls
+from jsctl.client.addresses import checked_url, is_websocket, proxy_of, shown_url, shown_urls
 from jsctl.client.failures import NO_SERVERS, foreign_errors, translate
 from jsctl.client.refusals import Refusals, bare, is_login, sentence_of
 from jsctl.errors import JsctlError, Unreachable, UsageError
@@ -108,9 +108,12 @@ def _not_connected(error: Exception, settings: Settings, prefix: str) -> JsctlEr
 
     where = shown_urls(settings.urls)
     if isinstance(error, SSLError):
+        why = getattr(error, "verify_message", "")
+        hint = "--tlsca names the authority of the server's certificate"
+        if error.reason == "WRONG_VERSION_NUMBER":
+            hint = "no TLS is spoken there"
         return Unreachable(
-            f"{prefix}nats: tls error: {getattr(error, 'verify_message', '') or error.reason}",
-            hints=(f"{where}: --tlsca names the authority of the server's certificate",),
+            f"{prefix}nats: tls error: {why or error.reason}", hints=(f"{where}: {hint}",)
         )
     if isinstance(error, gaierror) and len(settings.urls) == 1:
         url = settings.urls[0]
@@ -123,9 +126,33 @@ def _not_connected(error: Exception, settings: Settings, prefix: str) -> JsctlEr
 
 
 def _block_websockets(settings: Settings) -> None:
-    """Keeps the library from importing its websocket client, which is slow, when not needed."""
-    if not any(url.startswith(("ws:", "wss:")) for url in settings.urls):
+    """Keeps the library from importing its websocket client, which is slow, when not needed.
+
+    Raises UsageError for URLs of both kinds: the library tries one of them.
+    """
+    kinds = {is_websocket(url) for url in settings.urls}
+    if len(kinds) > 1:
+        raise UsageError(
+            "nats: mixing of websocket and non websocket URLs is not allowed",
+            hints=(shown_urls(settings.urls),),
+        )
+    if True in kinds:
+        _load_websockets()
+    else:
         sys.modules.setdefault("aiohttp", None)  # type: ignore[arg-type] # blocks the import
+
+
+def _load_websockets() -> None:
+    """Also for the library that was loaded without, as when a command copies from one server to
+    another. Raises UsageError."""
+    if sys.modules.get("aiohttp", True) is None:
+        del sys.modules["aiohttp"]
+    try:
+        found = {name: import_module(name) for name in ("aiohttp", "multidict")}
+    except ImportError as error:
+        raise UsageError("a websocket needs aiohttp: pip install 'jsctl[web]'") from error
+    if transport := sys.modules.get("nats.aio.transport"):
+        vars(transport).update(found)
 
 
 class _LateModule(ModuleType):

@@ -75,10 +75,10 @@ class ConnectionFacts:
     is_system_account: bool
 
 
-async def connection_facts(client: "NatsClient") -> ConnectionFacts:
-    """The facts; sends one ping to measure the way."""
+async def connection_facts(client: "NatsClient", timeout_s: float) -> ConnectionFacts:
+    """The facts; sends one ping to measure the way, and waits so long for its answer."""
     started = perf_counter_ns()
-    await client.flush()
+    await client.flush(timeout_s)
     rtt_ns = perf_counter_ns() - started
     greeting: Mapping[str, object] = client._server_info
     url = client.connected_url

@@ -7,12 +7,13 @@ the connection fails; a SOCKS proxy may stand between.
 
 import asyncio
 import json
+import ssl
 import time
 from typing import TYPE_CHECKING, Any
 
 from nats import errors
 from nats.aio.client import Client, Srv
-from nats.aio.transport import TcpTransport
+from nats.aio.transport import TcpTransport, WebSocketTransport
 
 from jsctl.client.headers import Headers, block_of, status_of
 from jsctl.client.login import Login
@@ -23,7 +24,6 @@ from jsctl.client.wire.subjects import RawSubject, bytes_of, subject_of
 from jsctl.errors import JsctlError
 
 if TYPE_CHECKING:
-    import ssl
     from urllib.parse import ParseResult
 
     from nats.aio.msg import Msg
@@ -197,11 +197,35 @@ class NatsClient(Client):
     async def _connect_to_server(self, s: Srv) -> None:
         self.tried += 1
         if s.uri.scheme in ("ws", "wss"):
-            await super()._connect_to_server(s)
+            await self._open_websocket(s)
             return
         s.last_attempt = time.monotonic()
         self._transport = _Transport(self._proxy)
         await self._transport.connect(s.uri, BUFFER_BYTES, self.options["connect_timeout"])
+
+    async def _open_websocket(self, s: Srv) -> None:
+        """Raises OSError; that of a timeout, too, which the library leaves to websockets."""
+        from aiohttp import ClientError
+
+        await self._end_websocket()
+        try:
+            async with asyncio.timeout(self.options["connect_timeout"]):
+                await super()._connect_to_server(s)
+        except BaseException as error:
+            await self._end_websocket()
+            if isinstance(error.__cause__, ssl.SSLError):
+                raise error.__cause__ from None
+            if isinstance(error, ClientError) and not isinstance(error, OSError):
+                raise ConnectionError("no websocket is there") from error
+            raise
+
+    async def _end_websocket(self) -> None:
+        """What is left of one would be told of when the program ends; the next is made anew."""
+        left = self._transport
+        if isinstance(left, WebSocketTransport):
+            self._transport = None
+            if left._client is not None:
+                await left._client.close()
 
 
 class _Transport(TcpTransport):
@@ -239,7 +263,7 @@ class _Transport(TcpTransport):
     async def connect_tls(
         self,
         uri: "str | ParseResult",
-        ssl_context: "ssl.SSLContext",
+        ssl_context: ssl.SSLContext,
         buffer_size: int,
         connect_timeout: int,
     ) -> None:

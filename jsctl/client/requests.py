@@ -164,11 +164,16 @@ class Requester:
             if "" in subject.split("."):  # of a filter; names are looked at before
                 why = f'nobody answers "{subject}", as a part of it is empty'
             return Unreachable(str(error), hints=(why,))
-        where = shown_urls(self.settings.urls)
-        return Unreachable(
-            "context deadline exceeded",
-            hints=(f"no answer from {where} in {self.settings.timeout:g}s",),
-        )
+        return unanswered(self.settings)
+
+
+def unanswered(settings: Settings) -> Unreachable:
+    """The error of a server that says nothing for as long as is waited for it."""
+    where = shown_urls(settings.urls)
+    return Unreachable(
+        "context deadline exceeded",
+        hints=(f"no answer from {where} in {settings.timeout:g}s",),
+    )
 
 
 def api_prefix(settings: Settings) -> bytes:

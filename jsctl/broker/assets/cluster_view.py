@@ -167,11 +167,14 @@ class ClusterView:
         return f"Server name unknown at this time (peerID: {peer})"
 
     def silent_ns(self, peer: str) -> int:
-        """How long a server has not been heard; a very long time when it never was."""
+        """How long a server has not been heard; a very long time when it never was.
+
+        Who was heard in this turn was so a nanosecond ago: clients take 0 for never.
+        """
         life = self.liveness.life(peer)
         if life is None or not life.heard_ns:
             return NEVER_HEARD_NS
-        return max(self.now_ns - life.heard_ns, 0)
+        return max(self.now_ns - life.heard_ns, 1)
 
     def left(self, peer: str) -> bool:
         """Whether a server said that it goes, and is gone."""

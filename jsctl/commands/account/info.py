@@ -12,7 +12,7 @@ from jsctl.api.monitoring.accountz import UserInfo
 from jsctl.api.subjects import USER_INFO
 from jsctl.client.facts import ConnectionFacts, connection_facts
 from jsctl.client.manager import Manager
-from jsctl.client.requests import Requester
+from jsctl.client.requests import Requester, unanswered
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, NotAllowed, Unreachable
 from jsctl.render.humanize import duration
@@ -28,7 +28,7 @@ async def info(call: Call) -> None:
     """The screen, or one document with both parts."""
     async with call.client("setup failed") as client:
         user = await _user(client, call)
-        facts = await connection_facts(client)
+        facts = await _facts(client, call)
         account, problem = await _jetstream(Manager(client, call.settings, call.output.log))
     if call.as_json:
         jetstream = encode(account) if account else {"error": problem}
@@ -37,6 +37,16 @@ async def info(call: Call) -> None:
         )
         return
     call.output.details(account_info_screen(_rows(user, facts), account, problem))
+
+
+async def _facts(client: "NatsClient", call: Call) -> ConnectionFacts:
+    """Of the connection, as far as its server says a word."""
+    from nats.errors import FlushTimeoutError
+
+    try:
+        return await connection_facts(client, call.settings.timeout)
+    except FlushTimeoutError as error:
+        raise unanswered(call.settings) from error
 
 
 def encode_facts(facts: ConnectionFacts) -> dict[str, object]:

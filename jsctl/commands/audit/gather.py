@@ -79,7 +79,7 @@ async def gather(call: Call) -> None:
 
 
 async def _gathered(call: Call, client: "NatsClient", target: Path) -> "_Gathering":
-    facts = await connection_facts(client)
+    facts = await connection_facts(client, call.settings.timeout)
     archive = Writer(target)
     try:
         run = _Gathering(call, client, archive)

@@ -7,6 +7,7 @@ from time import time_ns
 from typing import TYPE_CHECKING
 
 from jsctl.api.times import SECOND_NS
+from jsctl.client.addresses import is_websocket, shown_urls
 from jsctl.client.requests import api_prefix
 from jsctl.commands.bench.assets import (
     check_bucket_there,
@@ -166,7 +167,8 @@ async def _publish_stream(call: Call, kind: Benchmark) -> None:
 
 
 def check(call: Call) -> None:
-    """Raises UsageError for numbers, and for a subject, that make no benchmark."""
+    """Raises UsageError for numbers, a subject and servers that make no benchmark."""
+    _check_servers(call)
     if call.given("subject"):
         check_subject(call.text("subject"))
     total = _total(call)
@@ -185,6 +187,15 @@ def check(call: Call) -> None:
         text = call.text("maxbytes")
         raise UsageError(
             "can not parse or invalid the value specified for the max stream/bucket size: " + text
+        )
+
+
+def _check_servers(call: Call) -> None:
+    """What is measured are the bytes of a connection itself."""
+    if any(is_websocket(url) for url in call.settings.urls):
+        raise UsageError(
+            "a benchmark does not go through websockets",
+            hints=(f"name a nats:// or tls:// URL in place of {shown_urls(call.settings.urls)}",),
         )
 
 

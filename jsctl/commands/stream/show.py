@@ -12,7 +12,7 @@ from jsctl.api.times import format_time, parse_time
 from jsctl.commands.toolkit.assets.failing import told_as
 from jsctl.commands.toolkit.assets.picking import pick_stream, stream_of
 from jsctl.commands.toolkit.assets.unreachable import print_unreachable
-from jsctl.commands.toolkit.content.bodies import NIL_BODY, translated, write_bytes
+from jsctl.commands.toolkit.content.bodies import print_body, translated, write_bytes
 from jsctl.commands.toolkit.grammar.values import parse_whole
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.files import SHARED_MODE, save
@@ -248,7 +248,7 @@ def _print_message(call: Call, stream: str, message: RawStreamMsg) -> None:
             call.output.print(f"  {safe(line)}")
         call.output.print()
     body = translated(call, message.data, message.subject, stream)
-    write_bytes(call, (body or NIL_BODY.encode()) + b"\n\n\n")
+    print_body(call, body, raw=False)
 
 
 def header_lines(headers: bytes) -> list[str]:
@@ -326,6 +326,7 @@ def _print_viewed(call: Call, message: RawStreamMsg, stream: str) -> None:
         return
     when = moment(message.time)
     call.output.print(f"[{message.seq}] Subject: {safe(message.subject)} Received: {when}")
-    for line in header_lines(message.hdrs):
-        call.output.print(f"  {safe(line)}")
-    write_bytes(call, b"\n" + body + b"\n\n")
+    headers = header_lines(message.hdrs)
+    for line in ["", *(f"  {safe(line)}" for line in headers)] if headers else ():
+        call.output.print(line)
+    print_body(call, body, raw=False)

@@ -235,7 +235,7 @@ class Link:
     async def rtt_ns(self) -> int:
         """To our own server and back."""
         try:
-            return (await connection_facts(self.client)).rtt_ns
+            return (await connection_facts(self.client, self.manager.settings.timeout)).rtt_ns
         except foreign_errors():
             return 0
 

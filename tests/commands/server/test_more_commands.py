@@ -122,7 +122,7 @@ def test_kick_closes_a_connection(system: Run, server: Server) -> None:
     async def kicked() -> tuple[Result, bool]:
         gone = asyncio.Event()
         async with connect(settings, lambda text: gone.set()) as client:
-            facts = await connection_facts(client)
+            facts = await connection_facts(client, settings.timeout)
             words = ("server", "request", "kick", str(facts.client_id), facts.server_id)
             result = await asyncio.to_thread(system, *words)
             async with asyncio.timeout(10):

@@ -303,7 +303,8 @@ class Inbound:
             external=declared.external,
             lag=upstream.lag,
             seq=known.seq,
-            active=now_ns - upstream.heard_ns if upstream.heard_ns else -1,
+            # Clients take 0 for never.
+            active=max(now_ns - upstream.heard_ns, 1) if upstream.heard_ns else -1,
             error=upstream.error or upstream.blocked,
             filter_subject=declared.filter_subject,
             subject_transforms=declared.subject_transforms,

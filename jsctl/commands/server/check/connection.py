@@ -27,7 +27,7 @@ async def body(call: Call, result: CheckResult) -> None:
     async with client_for(call, result) as client:
         took = perf_counter_ns() - started
         with critical_if_it_fails(result, "rtt failed"):
-            facts = await connection_facts(client)
+            facts = await connection_facts(client, call.settings.timeout)
         where = f"connected to {facts.url}"
         _judged(
             call,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from jsctl.api.errors import ApiError
 from jsctl.api.strict import DecodeError
+from jsctl.client.failures import foreign_errors, translate
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.files import save
 from jsctl.errors import JsctlError
@@ -78,6 +79,9 @@ def critical_if_it_fails(result: CheckResult, what: str) -> Iterator[None]:
         yield
     except (ApiError, JsctlError) as error:
         result.critical(f"{what}: {error}")
+        raise Stopped from None
+    except foreign_errors() as error:
+        result.critical(f"{what}: {translate(error)}")
         raise Stopped from None
 
 

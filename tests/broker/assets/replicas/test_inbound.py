@@ -64,7 +64,7 @@ def test_a_mirror_has_sequences_times_and_gaps_of_its_origin(client: PlayClient)
     for seq in (1, 7):
         asked = [client.ask(f"$JS.API.STREAM.MSG.GET.{one}", seq=seq) for one in ("O", "M")]
         assert asked[0]["message"] == asked[1]["message"]
-    assert info(client, "M")["mirror"] == {"name": "O", "lag": 0, "active": 0}
+    assert info(client, "M")["mirror"] == {"name": "O", "lag": 0, "active": 1}
     assert info(client, "O")["state"]["consumer_count"] == 0
 
 
