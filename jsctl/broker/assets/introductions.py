@@ -1,11 +1,12 @@
-"""A consumer of a stream with interest retention begins when the stream's leader surely knows it.
+"""A consumer of an interest stream or work queue begins when the stream's leader surely knows it.
 
 That leader lets go of what no consumer needs that it knows. One that is an entry of the meta group
 behind does not know who was just made, or what it is to get from now on. So the consumer's leader
 asks it before a start is chosen and before anybody hears that it serves what was asked for
 (decision 80): the stream's leader answers once it has applied what the meta group had decided as
 the asker saw it, and has it confirmed then that it still leads. A question without an answer is
-asked again, maybe of another leader.
+asked again, maybe of another leader. The leader of a work queue answers once its inquiry is over,
+too (`WorkInquiries`).
 """
 
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
+from jsctl.broker.assets.work_inquiries import WorkInquiries
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
 from jsctl.broker.peers.items import Introduced, Introduction, PeerFrame
 from jsctl.broker.peers.outbox import PeerOutbox
@@ -42,14 +44,16 @@ class Introductions:
         context: ReplicaContext,
         outbox: PeerOutbox,
         leader_of: Callable[[str], str],
+        inquiries: WorkInquiries,
     ) -> None:
+        self._inquiries = inquiries
         self._context = context
         self._outbox = outbox
         self._leader_of = leader_of
         self._asked: dict[str, Asked] = {}
         """By the name of the consumer's group."""
         self.early: list[tuple[str, Introduction]] = []
-        """(peer, question) that speak of what is not applied here yet."""
+        """(peer, question) that speak of what is not applied here yet, or is to be removed."""
         self._reading: dict[int, tuple[str, Introduction]] = {}
         """Token of a read of the stream's group -> who is answered when it is confirmed."""
         self._tokens = context.boot  # No answer to an earlier process is one to this.
@@ -132,7 +136,7 @@ class Introductions:
         replica = None if group is None else group.unit
         if group is None or not isinstance(replica, StreamReplica) or replica.leading is None:
             return
-        if self._seen < question.seen:
+        if self._seen < question.seen or self._inquiries.is_open(group.name):
             if len(self.early) < EARLY_MAX:
                 self.early.append((peer, question))
             return
