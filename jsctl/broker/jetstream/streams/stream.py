@@ -9,7 +9,7 @@ after a restart; effects on memory are always applied.
 """
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from jsctl.api.codec import dumps, loads
@@ -318,7 +318,7 @@ class Stream:
         self.revision = entry.revision
         self.dedupe.resize(self.config.duplicate_window)
         if self.config.max_msgs_per_subject > 0:
-            self._retain_subjects(index, set(self.store.retained_names(Filters())))
+            self._retain_subjects(index, self.store.crowded(self.config.max_msgs_per_subject))
         self._retain(index)
         return entry.revision
 
@@ -331,7 +331,7 @@ class Stream:
             self._retain_subjects(index, set(frame.columns.subjects))
         self._retain(index)
 
-    def _retain_subjects(self, index: int, subjects: set[bytes]) -> None:
+    def _retain_subjects(self, index: int, subjects: Collection[bytes]) -> None:
         config, store = self.config, self.store
         if config.discard_new_per_subject:
             return
