@@ -424,14 +424,15 @@ class SubjectIndex:
         return best
 
 
-def _newest_from(entries: Iterable[int | Positions], count: int) -> int:
+def _newest_from(entries: Collection[int | Positions], count: int) -> int:
     """From which sequence on these have `count` of them, at least one, or else all."""
-    newest: list[int] = []
-    for entry in entries:
+    newest, most = list[int](), 2 * count + _MERGED_MIN
+    single = [entry for entry in entries if type(entry) is int]
+    for at in range(0, len(single), most):
+        newest = sorted(newest + single[at : at + most])[-count:]
+    for entry in entries if len(single) < len(entries) else ():
         if isinstance(entry, Positions):
             newest += entry.newest(count)
-        else:
-            newest.append(entry)
-        if len(newest) > 2 * count + _MERGED_MIN:
+        if len(newest) > most:
             newest = sorted(newest)[-count:]
     return min(sorted(newest)[-count:], default=0)

@@ -61,6 +61,7 @@ from jsctl.broker.pieces import Piece, total
 from jsctl.broker.store.frame import Frame
 from jsctl.broker.store.stream_store import StreamStore
 from jsctl.broker.subject.matching import Filters
+from jsctl.broker.subject.paging import page_of
 from jsctl.dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -434,8 +435,8 @@ class Stream:
         found = self.store.state()
         subjects: dict[str, int] = {}
         if subjects_filter:
-            names = sorted(self.store.names(Filters((subjects_filter,))))
-            page = names[offset : offset + SUBJECTS_PER_PAGE]
+            names = self.store.names(Filters((subjects_filter,)))
+            page = page_of(names, offset, SUBJECTS_PER_PAGE)
             count = self.store.count_for
             subjects = {name.decode("utf-8", "replace"): count(name) for name in page}
         empty = found.last_seq == 0 and not self.config.first_seq
