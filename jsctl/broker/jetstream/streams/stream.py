@@ -426,19 +426,12 @@ class Stream:
     def info_state(
         self,
         *,
-        subjects_filter: bytes = b"",
-        offset: int = 0,
+        subjects: dict[str, int] | None = None,
         deleted_details: bool = False,
         consumers: int = 0,
     ) -> StreamState:
-        """The state as `STREAM.INFO` tells it; subjects one page at a time, sorted."""
+        """The state as `STREAM.INFO` tells it, with these subjects."""
         found = self.store.state()
-        subjects: dict[str, int] = {}
-        if subjects_filter:
-            names = self.store.names(Filters((subjects_filter,)))
-            page = page_of(names, offset, SUBJECTS_PER_PAGE)
-            count = self.store.count_for
-            subjects = {name.decode("utf-8", "replace"): count(name) for name in page}
         empty = found.last_seq == 0 and not self.config.first_seq
         return StreamState(
             messages=found.messages,
@@ -448,16 +441,18 @@ class Stream:
             last_seq=found.last_seq,
             last_ts=format_time(found.last_time_ns),
             num_subjects=found.num_subjects,
-            subjects=subjects,
+            subjects=subjects or {},
             num_deleted=found.num_deleted,
             deleted=self._deleted() if deleted_details else (),
             lost=LostData(msgs=every_seq(found.lost)) if found.lost else None,
             consumer_count=consumers,
         )
 
-    def count_subjects(self, subjects_filter: bytes) -> int:
-        """How many subjects there are to be paged through."""
-        return len(self.store.names(Filters((subjects_filter,))))
+    def subjects_page(self, subjects_filter: bytes, offset: int = 0) -> tuple[int, dict[str, int]]:
+        """How many subjects pass, and how many messages those of one page of them have, sorted."""
+        names, count = self.store.names(Filters((subjects_filter,))), self.store.count_for
+        page = page_of(names, offset, SUBJECTS_PER_PAGE)
+        return len(names), {name.decode("utf-8", "replace"): count(name) for name in page}
 
     def _deleted(self) -> tuple[int, ...]:
         return every_seq(self.store.deleted().ranges())
