@@ -52,8 +52,9 @@ class Introductions:
         self._leader_of = leader_of
         self._asked: dict[str, Asked] = {}
         """By the name of the consumer's group."""
-        self.early: list[tuple[str, Introduction]] = []
-        """(peer, question) that speak of what is not applied here yet, or is to be removed."""
+        self.early: list[tuple[str, Introduction, int]] = []
+        """(peer, question, inquiry) that speak of what is not applied here yet; the inquiry is the
+        one that is to be over, -1 as long as that is not known."""
         self._reading: dict[int, tuple[str, Introduction]] = {}
         """Token of a read of the stream's group -> who is answered when it is confirmed."""
         self._tokens = context.boot  # No answer to an earlier process is one to this.
@@ -77,8 +78,8 @@ class Introductions:
                 self._ask(name)
         if self.early:
             early, self.early = self.early, []
-            for peer, question in early:
-                self._hear(peer, question)
+            for peer, question, inquiry in early:
+                self._hear(peer, question, inquiry)
 
     def _waiting(self, name: str) -> ConsumerReplica | None:
         group = self._context.groups.by_name.get(name)
@@ -93,9 +94,13 @@ class Introductions:
             self._asked.pop(name, None)
             return
         made = replica.assignment
-        if asked is not None and asked.assignment is made and now_ns < asked.again_ns:
+        if asked is not None and asked.assignment is not made:
+            asked = None
+        if asked is not None and now_ns < asked.again_ns:
             return
-        token, stream = self._next_token(), replica.stream.group
+        # An answer to an earlier question about the same is as good, and may have to wait.
+        token = self._next_token() if asked is None else asked.token
+        stream = replica.stream.group
         self._asked[name] = Asked(token, made, now_ns + ASK_NS)
         question, leader = Introduction(stream.key, token, self._seen), self._leader_of(stream.name)
         if leader == self._context.me:
@@ -131,14 +136,17 @@ class Introductions:
         for told in frame.introduced:
             self._answered(told)
 
-    def _hear(self, peer: str, question: Introduction) -> None:
+    def _hear(self, peer: str, question: Introduction, inquiry: int = -1) -> None:
         group = self._context.groups.by_key(question.key)
         replica = None if group is None else group.unit
         if group is None or not isinstance(replica, StreamReplica) or replica.leading is None:
             return
-        if self._seen < question.seen or self._inquiries.is_open(group.name):
+        seen = self._seen >= question.seen
+        if seen and inquiry < 0:
+            inquiry = self._inquiries.newest(group.name)
+        if not seen or not self._inquiries.is_over(group.name, inquiry):
             if len(self.early) < EARLY_MAX:
-                self.early.append((peer, question))
+                self.early.append((peer, question, inquiry))
             return
         # Those of requests count up from nothing.
         token = -self._next_token()

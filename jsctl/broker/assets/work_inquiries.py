@@ -41,6 +41,8 @@ class Inquiry:
     until_ns: int
     behind: int | None = None
     """The entry that is to be applied before it is over; None: that is not known yet."""
+    next: int = 0
+    """The token of the one that follows, as more consumers have gone meanwhile; 0: none does."""
 
 
 class WorkInquiries:
@@ -66,9 +68,17 @@ class WorkInquiries:
         meta = self._context.groups.by_name.get(GroupKind.META.value)
         return 0 if meta is None else meta.raft.applied
 
-    def is_open(self, name: str) -> bool:
-        """Whether more may be finished in a queue than its leader here has removed."""
-        return name in self._open or name in self._context.bereaved
+    def newest(self, name: str) -> int:
+        """The last inquiry of a queue that there is now, begun or not; 0: there is none."""
+        self._begin_all()
+        inquiry = self._open.get(name)
+        return 0 if inquiry is None else inquiry.next or inquiry.token
+
+    def is_over(self, name: str, token: int) -> bool:
+        """Whether all is removed that came of an inquiry, and of those before it. Others may have
+        begun: consumers may come and go all the time."""
+        inquiry = self._open.get(name)
+        return inquiry is None or inquiry.token > token
 
     @property
     def busy(self) -> bool:
@@ -77,10 +87,7 @@ class WorkInquiries:
 
     def follow(self) -> None:
         """Ask for queues that lost a consumer; go on with what waited."""
-        if self._context.bereaved:
-            bereaved, self._context.bereaved = self._context.bereaved, {}
-            for name in bereaved:
-                self._begin(name)
+        self._begin_all()
         for name in list(self._open):
             self._go_on(name)
         if self._early:
@@ -97,13 +104,20 @@ class WorkInquiries:
             return replica
         return None
 
-    def _begin(self, name: str) -> None:
-        replica, now_ns = self._queue(name), self._context.now_ns
-        if replica is None:
-            return
-        self._tokens += 1
+    def _begin_all(self) -> None:
+        bereaved, self._context.bereaved = self._context.bereaved, {}
+        for name in bereaved:
+            inquiry, replica = self._open.get(name), self._queue(name)
+            self._tokens += 1
+            if inquiry is not None:
+                inquiry.next = inquiry.next or self._tokens
+            elif replica is not None:
+                self._begin(name, replica, self._tokens)
+
+    def _begin(self, name: str, replica: StreamReplica, token: int) -> None:
+        now_ns = self._context.now_ns
         waiting = set(replica.assignment.group.members) - {self._context.me}
-        inquiry = Inquiry(self._tokens, waiting, now_ns + ASK_NS, now_ns + WAIT_NS)
+        inquiry = Inquiry(token, waiting, now_ns + ASK_NS, now_ns + WAIT_NS)
         self._open[name] = inquiry
         self._ask(name, inquiry)
 
@@ -126,6 +140,8 @@ class WorkInquiries:
             inquiry.behind = replica.finish_work()
         if inquiry.behind is not None and replica.group.raft.applied >= inquiry.behind:
             del self._open[name]
+            if inquiry.next:
+                self._begin(name, replica, inquiry.next)
 
     def _answered(self, peer: str, told: FinishedSeqs) -> None:
         for name, inquiry in self._open.items():

@@ -24,7 +24,7 @@ def test_who_does_not_answer_is_waited_for_a_while(
     play.client.publish("$JS.API.CONSUMER.CREATE.S.D", b'{"stream_name":"S"}', "answer")
     play.cluster.run(0.5)
     inquiries = play.leader.engine.inquiries
-    assert inquiries.is_open(play.cluster.group_of("S")) and inquiries.next_due_ns() is not None
+    assert inquiries.newest(play.cluster.group_of("S")) and inquiries.next_due_ns() is not None
     play.cluster.run(work_inquiries.WAIT_NS / 1e9)
     assert not inquiries.busy and inquiries.next_due_ns() is None
 
@@ -65,3 +65,23 @@ def test_what_is_told_is_what_the_queue_has(play: QueuePlay) -> None:
     assert list(queue.finished_work()) == [2, 3]
     play.cluster.run(0.2)
     assert queue.store.messages == 1 and not queue.finished_work()
+
+
+def test_no_inquiry_waits_for_those_that_follow(
+    play: QueuePlay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Consumers may go all the time, and others are to begin all the same."""
+    monkeypatch.setattr(work_inquiries.WorkInquiries, "_hear", lambda *_: None)
+    engine, name = play.leader.engine, play.cluster.group_of("S")
+    inquiries, tokens = engine.inquiries, list[int]()
+    for _ in range(3):
+        engine.context.bereaved[name] = None
+        tokens.append(inquiries.newest(name))
+    first, second, third = tokens
+    assert 0 < first < second == third and not inquiries.is_over(name, first)
+    for one in play.cluster:
+        inquiries.receive(PeerFrame(one.peer, items=[FinishedSeqs(first, [])]))
+    inquiries.follow()
+    assert inquiries.is_over(name, first) and not inquiries.is_over(name, second)
+    play.leader.run(2 * work_inquiries.WAIT_NS / 1e9)
+    assert inquiries.is_over(name, third) and not inquiries.busy
