@@ -16,6 +16,8 @@ def _by_a_look_at_all(self: ConsumedMessages, seq: int) -> bool:
         return False
     watchers = list(self.interests.watchers.values())
     if self.stream.config.retention is Retention.WORK_QUEUE:
+        if seq in self.finished.seqs:
+            return True  # Another replica knows it, while the consumer's one here is behind.
         watchers = [watcher for watcher in watchers if watcher.interested(subject)]
         if not watchers:
             return False

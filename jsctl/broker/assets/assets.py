@@ -396,6 +396,7 @@ class Assets:
         stream = self.streams.get(key[:2])
         if stream is not None and stream.absent.pop(key[2], None) is not None:
             stream.consumed_anew()
+            stream.bereave()
         self._drop_consumer(key)
 
     def _drop_consumer(self, key: ConsumerKey) -> None:

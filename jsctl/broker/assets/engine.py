@@ -26,6 +26,7 @@ from jsctl.broker.assets.replicas.direct_consumers import DirectConsumer
 from jsctl.broker.assets.replicas.facts import Fact
 from jsctl.broker.assets.replicas.replica_context import AccountTraffic, Quota, ReplicaContext
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
+from jsctl.broker.assets.work_inquiries import WorkInquiries
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.meta.state import Meta
 from jsctl.broker.jetstream.streams.publish_room import PublishRoom
@@ -117,7 +118,9 @@ class Engine:
         self.upkeep = Upkeep(
             self.context, self.outbox, self.assets, self.cluster.online, options.scrub
         )
-        self.introductions = Introductions(self.context, self.outbox, self.cluster.leader_of)
+        self.inquiries = WorkInquiries(self.context, self.outbox, self.cluster.online)
+        leader_of = self.cluster.leader_of
+        self.introductions = Introductions(self.context, self.outbox, leader_of, self.inquiries)
         self.peers = PeerExchange(
             self.context,
             self.cluster,
@@ -125,6 +128,7 @@ class Engine:
             self.transfers,
             self.upkeep,
             self.introductions,
+            self.inquiries,
             self.outbox,
         )
         others = self.cluster.online, self.meta.submit, state.applied_consumers
@@ -197,6 +201,7 @@ class Engine:
         """What time makes due besides the groups."""
         now_ns = self.context.now_ns
         self.peers.tick(now_ns)
+        self.inquiries.tick(now_ns)
         self.introductions.tick(now_ns)
         self.upkeep.tick(now_ns)
         if self.meta.bootstrap is not None:
@@ -291,8 +296,18 @@ class Engine:
                 else:
                     self._salvaged(group, work)
                 groups.checkpoints.taken(group)
-        if groups.reads.answers or self.context.strangers or self.introductions.early:
+        if groups.reads.answers or self._has_questions:
             self._take_confirmed()
+
+    @property
+    def _has_questions(self) -> bool:
+        """Whether leaders of streams are asked something, here or elsewhere, or have to ask."""
+        return bool(
+            self.context.strangers
+            or self.context.bereaved
+            or self.introductions.early
+            or self.inquiries.busy
+        )
 
     def _take_confirmed(self) -> None:
         """Reads that are confirmed, and who is introduced or is to be."""
@@ -300,6 +315,7 @@ class Engine:
         for _, token, good in reads:
             if not self.introductions.confirmed(token, good):
                 self.reads.append((token, good))
+        self.inquiries.follow()
         self.introductions.follow()
 
     def _salvaged(self, group: RaftGroup, work: SyncJob) -> None:
@@ -351,8 +367,7 @@ class Engine:
             groups.checkpoints.finished,
             groups.reads.answers,
             self.reads,
-            self.introductions.early,
-            context.strangers,
+            self._has_questions,
             context.facts,
             context.unused,
             context.crowds,
@@ -375,7 +390,7 @@ class Engine:
 
     def next_due_ns(self) -> int | None:
         """When `look` has something to do."""
-        parts = (self.peers, self.introductions, self.upkeep)
+        parts = (self.peers, self.inquiries, self.introductions, self.upkeep)
         due = [self._maintain_due_ns, *(part.next_due_ns() for part in parts)]
         if not self.groups.idle:
             due.append(self.disk_watch.due_ns)

@@ -1,11 +1,12 @@
-"""A consumer of a stream with interest retention begins when the stream's leader surely knows it.
+"""A consumer of an interest stream or work queue begins when the stream's leader surely knows it.
 
 That leader lets go of what no consumer needs that it knows. One that is an entry of the meta group
 behind does not know who was just made, or what it is to get from now on. So the consumer's leader
 asks it before a start is chosen and before anybody hears that it serves what was asked for
 (decision 80): the stream's leader answers once it has applied what the meta group had decided as
 the asker saw it, and has it confirmed then that it still leads. A question without an answer is
-asked again, maybe of another leader.
+asked again, maybe of another leader. The leader of a work queue answers once its inquiry is over,
+too (`WorkInquiries`).
 """
 
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
+from jsctl.broker.assets.work_inquiries import WorkInquiries
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
 from jsctl.broker.peers.items import Introduced, Introduction, PeerFrame
 from jsctl.broker.peers.outbox import PeerOutbox
@@ -42,14 +44,17 @@ class Introductions:
         context: ReplicaContext,
         outbox: PeerOutbox,
         leader_of: Callable[[str], str],
+        inquiries: WorkInquiries,
     ) -> None:
+        self._inquiries = inquiries
         self._context = context
         self._outbox = outbox
         self._leader_of = leader_of
         self._asked: dict[str, Asked] = {}
         """By the name of the consumer's group."""
-        self.early: list[tuple[str, Introduction]] = []
-        """(peer, question) that speak of what is not applied here yet."""
+        self.early: list[tuple[str, Introduction, int]] = []
+        """(peer, question, inquiry) that speak of what is not applied here yet; the inquiry is the
+        one that is to be over, -1 as long as that is not known."""
         self._reading: dict[int, tuple[str, Introduction]] = {}
         """Token of a read of the stream's group -> who is answered when it is confirmed."""
         self._tokens = context.boot  # No answer to an earlier process is one to this.
@@ -73,8 +78,8 @@ class Introductions:
                 self._ask(name)
         if self.early:
             early, self.early = self.early, []
-            for peer, question in early:
-                self._hear(peer, question)
+            for peer, question, inquiry in early:
+                self._hear(peer, question, inquiry)
 
     def _waiting(self, name: str) -> ConsumerReplica | None:
         group = self._context.groups.by_name.get(name)
@@ -89,9 +94,13 @@ class Introductions:
             self._asked.pop(name, None)
             return
         made = replica.assignment
-        if asked is not None and asked.assignment is made and now_ns < asked.again_ns:
+        if asked is not None and asked.assignment is not made:
+            asked = None
+        if asked is not None and now_ns < asked.again_ns:
             return
-        token, stream = self._next_token(), replica.stream.group
+        # An answer to an earlier question about the same is as good, and may have to wait.
+        token = self._next_token() if asked is None else asked.token
+        stream = replica.stream.group
         self._asked[name] = Asked(token, made, now_ns + ASK_NS)
         question, leader = Introduction(stream.key, token, self._seen), self._leader_of(stream.name)
         if leader == self._context.me:
@@ -127,14 +136,17 @@ class Introductions:
         for told in frame.introduced:
             self._answered(told)
 
-    def _hear(self, peer: str, question: Introduction) -> None:
+    def _hear(self, peer: str, question: Introduction, inquiry: int = -1) -> None:
         group = self._context.groups.by_key(question.key)
         replica = None if group is None else group.unit
         if group is None or not isinstance(replica, StreamReplica) or replica.leading is None:
             return
-        if self._seen < question.seen:
+        seen = self._seen >= question.seen
+        if seen and inquiry < 0:
+            inquiry = self._inquiries.newest(group.name)
+        if not seen or not self._inquiries.is_over(group.name, inquiry):
             if len(self.early) < EARLY_MAX:
-                self.early.append((peer, question))
+                self.early.append((peer, question, inquiry))
             return
         # Those of requests count up from nothing.
         token = -self._next_token()

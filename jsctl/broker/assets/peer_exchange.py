@@ -8,6 +8,7 @@ from jsctl.broker.assets.introductions import Introductions
 from jsctl.broker.assets.meta.member import MetaMember
 from jsctl.broker.assets.repair.upkeep import Upkeep
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
+from jsctl.broker.assets.work_inquiries import WorkInquiries
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.peers.items import Announcement, Eviction, PeerFrame
 from jsctl.broker.peers.liveness import LivenessEvent, Restarted, WentDown, WentUp
@@ -31,6 +32,7 @@ class PeerExchange:
         transfers: Transfers,
         upkeep: Upkeep,
         introductions: Introductions,
+        inquiries: WorkInquiries,
         outbox: PeerOutbox,
     ) -> None:
         self._context = context
@@ -39,6 +41,7 @@ class PeerExchange:
         self._transfers = transfers
         self._upkeep = upkeep
         self._introductions = introductions
+        self._inquiries = inquiries
         self._outbox = outbox
         self._news_due_ns = 0
 
@@ -126,6 +129,7 @@ class PeerExchange:
         for ack in frame.acks:
             self._transfers.acked(frame.sender, ack, now_ns)
         self._upkeep.receive(frame)
+        self._inquiries.receive(frame)
         self._introductions.receive(frame)
         for proposal in frame.proposals:
             self._meta.submit(proposal.entries)

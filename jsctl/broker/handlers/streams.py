@@ -270,13 +270,14 @@ def info(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     if stream is None:
         return Silent()
     subjects_filter, asked = body.subjects_filter.encode(), max(body.page.offset, 0)
-    total = stream.count_subjects(subjects_filter) if subjects_filter and asked else 0
+    total, subjects = 0, dict[str, int]()
+    if subjects_filter:
+        total, subjects = stream.subjects_page(subjects_filter, asked)
     shown = stream_info(
         view,
         found,
         stream,
-        subjects_filter=subjects_filter,
-        offset=min(asked, total),
+        subjects=subjects,
         deleted_details=body.deleted_details,
     )
     shown = replace(shown, alternates=_alternates(view, found))
@@ -285,12 +286,8 @@ def info(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
         # A leaf node alone is a cluster of its own, of which only this answer tells.
         shown = replace(shown, cluster=replace(shown.cluster, name=group.cluster))
     page = ApiPaged()
-    if subjects_filter:
-        total = total or len(shown.state.subjects)
-        if total == SUBJECTS_PER_PAGE and not asked:
-            total = stream.count_subjects(subjects_filter)
-        if total:
-            page = ApiPaged(total=total, offset=asked, limit=SUBJECTS_PER_PAGE)
+    if total:
+        page = ApiPaged(total=total, offset=asked, limit=SUBJECTS_PER_PAGE)
     return Reply(dumps(StreamInfoResponse(head=head("stream_info"), page=page, info=shown)))
 
 
@@ -310,8 +307,7 @@ def stream_info(
     found: StreamAssignment,
     stream: Stream,
     *,
-    subjects_filter: bytes = b"",
-    offset: int = 0,
+    subjects: dict[str, int] | None = None,
     deleted_details: bool = False,
     bare: bool = False,
 ) -> StreamInfo:
@@ -323,8 +319,7 @@ def stream_info(
         config=config if bare else replace(config, metadata=shown_metadata(config.metadata)),
         created=format_time(found.created_ns),
         state=stream.info_state(
-            subjects_filter=subjects_filter,
-            offset=offset,
+            subjects=subjects,
             deleted_details=deleted_details,
             consumers=consumers,
         ),

@@ -50,6 +50,7 @@ from jsctl.broker.jsapi.farewells import Farewells
 from jsctl.broker.jsapi.forwarded import Forwarded, SentRequest
 from jsctl.broker.jsapi.gathering import Gathering
 from jsctl.broker.jsapi.live_view import ApiView
+from jsctl.broker.jsapi.overtaken import Overtaken
 from jsctl.broker.jsapi.served import Serving
 from jsctl.broker.jsapi.step_downs import StepDowns
 from jsctl.broker.peers.items import Answered, Forward, ForwardReply, Returned
@@ -90,6 +91,7 @@ class ApiService:
     serving: Serving = field(init=False)
     gathering: Gathering = field(init=False)
     farewells: Farewells = field(init=False)
+    overtaken: Overtaken = field(init=False)
     step_downs: StepDowns = field(init=False)
     archives: Archives = field(init=False)
     forwarded: Forwarded = field(init=False)
@@ -118,6 +120,9 @@ class ApiService:
         self.forwarded = Forwarded(self._boot_of, liveness.is_up)
         self.passed_on = Forwarded(self._boot_of, liveness.is_up)
         self.archives = Archives(self.view, self.engine, self.gathering, self.answer, self.take)
+        self.overtaken = Overtaken(
+            self.view, self._placing, self.forwarded.waits, self._answer_last
+        )
         self.farewells = Farewells(
             self.view, self.engine, self.gathering.new_token, self.answer, self.settling.removed
         )
@@ -246,7 +251,11 @@ class ApiService:
         self.forwarded.interrupted_all(self.view.now_ns)
 
     def _give_up(self, request: ApiRequest) -> None:
-        self.answer(request, self._placing.unavailable(request))
+        self._answer_last(request, self._placing.unavailable(request))
+
+    def _answer_last(self, request: ApiRequest, payload: bytes) -> None:
+        """Whatever else comes is not for who asked."""
+        self.answer(request, payload)
         self.forwarded.give_up(request)
 
     def retry(self) -> None:
@@ -387,6 +396,9 @@ class ApiService:
     ) -> None:
         reply = decision.reply
         removed = decision.removed if isinstance(decision, ProposeMeta) else ()
+        if removed and self.overtaken.is_too_soon(held, removed):
+            self._hold_anew(held)
+            return
 
         def applied(result: int | None) -> None:
             if result is not None and reply is not None:

@@ -229,6 +229,7 @@ class JetStream:
                     self._direct.refresh()
                 case _:
                     if isinstance(fact, MetaChanged):
+                        self.api.overtaken.follow(fact.change)
                         self._direct.let_go((fact.change.account, fact.change.stream))
                     changed = changed or not isinstance(fact, _NO_CHANGE)
                     self._advisories.tell(fact)

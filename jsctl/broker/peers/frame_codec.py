@@ -154,3 +154,18 @@ class FrameReader:
             raise ProtocolError("peer frame: cut short")
         self._at = end
         return start
+
+
+def write_ranges(out: FrameWriter, ranges: Sequence[tuple[int, int]]) -> None:
+    """(first, last) of each."""
+    out.each([bound for one in ranges for bound in one], out.u64)
+
+
+def read_ranges(data: FrameReader) -> list[tuple[int, int]]:
+    """Inverse."""
+    bounds = data.each(data.u64)
+    found = list(zip(bounds[::2], bounds[1::2], strict=False))
+    ascending = all(low < high for low, high in zip(bounds[1::2], bounds[2::2], strict=False))
+    if len(bounds) % 2 or not ascending or any(first > last for first, last in found):
+        raise ProtocolError("peer frame: ranges do not ascend")
+    return found

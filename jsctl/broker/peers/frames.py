@@ -18,7 +18,7 @@ from jsctl.broker.errors import ProtocolError
 from jsctl.broker.jetstream.meta.entries import check_entry
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
-from jsctl.broker.peers import repair_codec
+from jsctl.broker.peers import repair_codec, work_items
 from jsctl.broker.peers.frame_codec import FrameReader, FrameWriter
 from jsctl.broker.peers.items import (
     AccountUse,
@@ -52,6 +52,7 @@ from jsctl.broker.peers.items import (
     StateAck,
     StateChunk,
 )
+from jsctl.broker.peers.work_items import FinishedSeqs, WorkQuestion
 from jsctl.broker.pieces import Piece, gathered, total
 
 MAGIC = b"JB"
@@ -481,6 +482,8 @@ _KINDS: dict[type, tuple[int, Callable[..., None], Callable[[FrameReader], Item]
     Introduction: (27, _write_introduction, _read_introduction),
     Introduced: (28, _write_introduced, _read_introduced),
     DiskRoom: (29, _write_room, _read_room),
+    WorkQuestion: (30, work_items.write_question, work_items.read_question),
+    FinishedSeqs: (31, work_items.write_finished, work_items.read_finished),
 }
 _READERS = {kind: read for kind, _, read in _KINDS.values() if read is not None}
 _RAFT: int = _KINDS[RaftBatch][0]

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.broker.peers.work_items import FinishedSeqs, WorkQuestion
 from jsctl.broker.pieces import Piece
 from jsctl.dataclass import dataclass
 
@@ -370,6 +371,8 @@ Item = (
     | AuditAnswer
     | Introduction
     | Introduced
+    | WorkQuestion
+    | FinishedSeqs
     | DiskRoom
 )
 
@@ -400,6 +403,8 @@ URGENT_FIRST: tuple[type, ...] = (
     AuditAnswer,
     Introduction,
     Introduced,
+    WorkQuestion,
+    FinishedSeqs,
     StateChunk,
 )
 """How items of a frame follow one another, behind the heartbeat."""
@@ -447,6 +452,8 @@ class PeerFrame:
     audited = Listed(AuditAnswer)
     introductions = Listed(Introduction)
     introduced = Listed(Introduced)
+    work_questions = Listed(WorkQuestion)
+    finished_work = Listed(FinishedSeqs)
     rooms = Listed(DiskRoom)
 
     def __init__(

@@ -1,9 +1,7 @@
 """Items of peer frames that speak of damage <-> bytes."""
 
-from collections.abc import Sequence
-
 from jsctl.broker.errors import ProtocolError
-from jsctl.broker.peers.frame_codec import FrameReader, FrameWriter
+from jsctl.broker.peers.frame_codec import FrameReader, FrameWriter, read_ranges, write_ranges
 from jsctl.broker.peers.items import (
     AuditAnswer,
     AuditRequest,
@@ -16,19 +14,6 @@ from jsctl.broker.peers.items import (
 )
 
 
-def _write_ranges(out: FrameWriter, ranges: Sequence[tuple[int, int]]) -> None:
-    out.each([bound for one in ranges for bound in one], out.u64)
-
-
-def _read_ranges(data: FrameReader) -> list[tuple[int, int]]:
-    bounds = data.each(data.u64)
-    found = list(zip(bounds[::2], bounds[1::2], strict=False))
-    ascending = all(low < high for low, high in zip(bounds[1::2], bounds[2::2], strict=False))
-    if len(bounds) % 2 or not ascending or any(first > last for first, last in found):
-        raise ProtocolError("peer frame: ranges do not ascend")
-    return found
-
-
 def write_damaged(out: FrameWriter, item: DamagedReplicas) -> None:
     """Which replicas of a server have damage."""
 
@@ -36,7 +21,7 @@ def write_damaged(out: FrameWriter, item: DamagedReplicas) -> None:
         out.text(one.group)
         out.u64(one.messages)
         out.u64(one.lost)
-        _write_ranges(out, one.ranges)
+        write_ranges(out, one.ranges)
 
     out.each(item.replicas, write)
 
@@ -45,7 +30,7 @@ def read_damaged(data: FrameReader) -> DamagedReplicas:
     """Inverse."""
 
     def read() -> DamagedReplica:
-        return DamagedReplica(data.text(), data.u64(), data.u64(), _read_ranges(data))
+        return DamagedReplica(data.text(), data.u64(), data.u64(), read_ranges(data))
 
     return DamagedReplicas(tuple(data.each(read)))
 
@@ -54,12 +39,12 @@ def write_wanted(out: FrameWriter, item: RangeRequest) -> None:
     """A question for messages."""
     out.small(item.key)
     out.u64(item.token)
-    _write_ranges(out, item.ranges)
+    write_ranges(out, item.ranges)
 
 
 def read_wanted(data: FrameReader) -> RangeRequest:
     """Inverse."""
-    return RangeRequest(data.small(), data.u64(), _read_ranges(data))
+    return RangeRequest(data.small(), data.u64(), read_ranges(data))
 
 
 def write_found(out: FrameWriter, item: RangeAnswer) -> None:
@@ -67,14 +52,14 @@ def write_found(out: FrameWriter, item: RangeAnswer) -> None:
     out.small(item.key)
     for number in (item.token, item.index, item.up_to):
         out.u64(number)
-    _write_ranges(out, item.lost)
+    write_ranges(out, item.lost)
     out.each(item.frames, out.large)
 
 
 def read_found(data: FrameReader) -> RangeAnswer:
     """Inverse."""
     key, token, index, up_to = data.small(), data.u64(), data.u64(), data.u64()
-    return RangeAnswer(key, token, index, up_to, _read_ranges(data), data.each(data.large))
+    return RangeAnswer(key, token, index, up_to, read_ranges(data), data.each(data.large))
 
 
 def write_check(out: FrameWriter, item: CheckRequest) -> None:
@@ -95,8 +80,8 @@ def write_report(out: FrameWriter, item: ReplicaReport) -> None:
     out.flag(item.done)
     for number in (item.read, item.total, item.findings, item.repaired):
         out.u64(number)
-    _write_ranges(out, item.damaged)
-    _write_ranges(out, item.lost)
+    write_ranges(out, item.damaged)
+    write_ranges(out, item.lost)
     out.each([index for index, _ in item.digests], out.u64)
     out.each([digest for _, digest in item.digests], out.small)
 
@@ -105,7 +90,7 @@ def read_report(data: FrameReader) -> ReplicaReport:
     """Inverse."""
     key, token, done = data.small(), data.u64(), data.flag()
     numbers = data.u64(), data.u64(), data.u64(), data.u64()
-    damaged, lost = _read_ranges(data), _read_ranges(data)
+    damaged, lost = read_ranges(data), read_ranges(data)
     indexes, digests = data.each(data.u64), data.each(data.small)
     if len(indexes) != len(digests):
         raise ProtocolError("peer frame: as many digests as indexes")
@@ -133,7 +118,7 @@ def write_audited(out: FrameWriter, item: AuditAnswer) -> None:
     for number in (item.token, item.index, item.up_to, item.end, item.count):
         out.u64(number)
     out.small(item.digest)
-    _write_ranges(out, item.damaged)
+    write_ranges(out, item.damaged)
     out.small(item.link)
     out.each([seq for seq, _ in item.breaks], out.u64)
     out.each([why for _, why in item.breaks], out.text)
@@ -143,7 +128,7 @@ def read_audited(data: FrameReader) -> AuditAnswer:
     """Inverse."""
     key = data.small()
     numbers = data.u64(), data.u64(), data.u64(), data.u64(), data.u64()
-    digest, damaged, link = data.small(), _read_ranges(data), data.small()
+    digest, damaged, link = data.small(), read_ranges(data), data.small()
     seqs, reasons = data.each(data.u64), data.each(data.text)
     if len(seqs) != len(reasons):
         raise ProtocolError("peer frame: as many reasons as breaks")

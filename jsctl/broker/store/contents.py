@@ -112,9 +112,9 @@ class Contents:
         many more."""
         return self._index.excess(subjects, limit)
 
-    def retained_names(self, filters: Filters) -> list[bytes]:
-        """Their subjects that pass, in no order."""
-        return self._index.retained_subjects(filters)
+    def crowded(self, limit: int) -> list[bytes]:
+        """The subjects that have more than `limit` of them, at least one, in no order."""
+        return self._index.crowded(limit)
 
     @property
     def subject_count(self) -> int:

@@ -190,13 +190,25 @@ class StoreIndex:
         lost = self.lost.subjects.last_up_to(subject, seq)
         return max((one for one in (newest, lost) if one is not None), default=None)
 
-    def newest_from(self, subjects: list[bytes], count: int) -> int:
-        """From which sequence on these subjects have `count` messages, or else all of them."""
+    def purged(self, filters: Filters, bound: int, keep: int) -> list[tuple[bytes, int]]:
+        """Subjects that pass, those of damaged messages too, and all that have messages to go: such
+        below `bound`, or below where the newest `keep` of all that pass begin, if that is lower.
+        Each with that bound."""
         if not self.lost:
-            return self.subjects.newest_from(subjects, count)
-        found = [seq for one in subjects for seq in self.subjects.live(one)]
-        found += [seq for one in subjects for seq in self.lost.subjects.live(one)]
-        return min(sorted(found)[-count:], default=0)
+            return self.subjects.purged(filters, bound, keep)
+        names = self.retained_subjects(filters)
+        if keep:
+            found = [seq for one in names for seq in self.subjects.live(one)]
+            found += [seq for one in names for seq in self.lost.subjects.live(one)]
+            bound = min(bound, min(sorted(found)[-keep:], default=0))
+        return [(name, bound) for name in names]
+
+    def crowded(self, limit: int) -> list[bytes]:
+        """The subjects that have more than `limit` messages, damaged ones too, at least one."""
+        if not self.lost:
+            return self.subjects.crowded(limit)
+        names = {*self.subjects, *self.lost.subjects}
+        return [name for name in names if self.retained_for(name) > limit]
 
     # Questions about sequences.
 

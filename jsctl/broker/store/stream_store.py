@@ -153,10 +153,7 @@ class StreamStore(Contents):
         bound = index.last + 1 if up_to_seq is None else up_to_seq
         if filters is None or filters.is_all:
             return self.truncate_front(min(bound, self._keep_from(keep)), mark)
-        subjects = index.retained_subjects(filters)
-        if keep:
-            bound = min(bound, index.newest_from(subjects, keep))
-        return len(self._cut_subjects([(subject, bound) for subject in subjects], mark))
+        return len(self._cut_subjects(index.purged(filters, bound, keep), mark))
 
     def remove_oldest(self, counts: Iterable[tuple[bytes, int]], mark: int) -> list[int]:
         """Remove that many messages, at least one, of each literal subject; their sequences."""

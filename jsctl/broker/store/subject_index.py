@@ -248,18 +248,25 @@ class SubjectIndex:
         """Forget all other sequences of these subjects, which are not their newest."""
         self._entries.update(last)
 
-    def newest_from(self, subjects: Iterable[bytes], count: int) -> int:
-        """From which sequence on these subjects have `count` messages, or else all of them."""
-        newest: list[int] = []
-        for subject in subjects:
-            entry = self._entries.get(subject)
-            if isinstance(entry, Positions):
-                newest += entry.newest(count)
-            elif entry is not None:
-                newest.append(entry)
-            if len(newest) > 2 * count + _MERGED_MIN:
-                newest = sorted(newest)[-count:]
-        return min(sorted(newest)[-count:], default=0)
+    def purged(self, filters: Filters, bound: int, keep: int) -> list[tuple[bytes, int]]:
+        """The subjects that pass and have messages below `bound`, or below where the newest `keep`
+        of all that pass begin, if that is lower; each with that bound."""
+        names, entries = self._having(filters)
+        if keep:
+            bound = min(bound, _newest_from(entries, keep))
+        return [
+            (name, bound)
+            for name, entry in zip(names, entries, strict=True)
+            if (entry.seqs[entry.head] if isinstance(entry, Positions) else entry) < bound
+        ]
+
+    def crowded(self, limit: int) -> list[bytes]:
+        """The subjects that have more than `limit` messages, at least one."""
+        return [
+            name
+            for name, entry in self._entries.items()
+            if isinstance(entry, Positions) and entry.count() > limit
+        ]
 
     def select(self, filters: Filters) -> list[bytes]:
         """The subjects that pass the filters."""
@@ -268,6 +275,16 @@ class SubjectIndex:
             return [one for one in filters.literals if one in entries]
         few = self._few(filters)
         return self.passing(filters, entries if few is None else few)
+
+    def _having(self, filters: Filters) -> tuple[list[bytes], Collection[int | Positions]]:
+        """The subjects that pass, and the sequences of each, in the same order. Those of very many
+        are not looked up, but gone through."""
+        names, entries = self.select(filters), self._entries
+        if filters.only_literals or 2 * len(names) < len(entries):
+            return names, [entries[name] for name in names]
+        if len(names) == len(entries):
+            return names, entries.values()
+        return names, list(filters.belonging(entries.values(), entries))
 
     def passing(self, filters: Filters, some: Collection[bytes]) -> list[bytes]:
         """Those of some subjects that pass."""
@@ -311,8 +328,10 @@ class SubjectIndex:
 
     def counts(self, filters: Filters) -> dict[bytes, int]:
         """Live messages of each subject that passes."""
-        count = self.count
-        return {subject: count(subject) for subject in self.select(filters)}
+        return {
+            name: entry.count() if isinstance(entry, Positions) else 1
+            for name, entry in zip(*self._having(filters), strict=True)
+        }
 
     def live(self, subject: bytes) -> list[int]:
         """All sequences of a subject, ascending."""
@@ -329,8 +348,11 @@ class SubjectIndex:
     def lasts(self, filters: Filters, most: int | None = None) -> list[int]:
         """The newest sequence of each subject that passes, in no order; of the first `most` of
         them."""
-        some = self.select(filters) if most is None else self._some(filters, most)
-        found = map(self._entries.__getitem__, some)
+        found: Iterable[int | Positions]
+        if most is None:
+            _, found = self._having(filters)
+        else:
+            found = map(self._entries.__getitem__, self._some(filters, most))
         return [one.seqs[-1] if isinstance(one, Positions) else one for one in found]
 
     def first(self, subject: bytes) -> int | None:
@@ -360,19 +382,17 @@ class SubjectIndex:
 
     def count_from(self, filters: Filters, seq: int) -> int:
         """Live messages at or after `seq` that pass."""
-        total = 0
-        for subject in self.select(filters):
-            entry = self._entries[subject]
-            if isinstance(entry, Positions):
-                total += entry.count_from(seq)
-            else:
-                total += entry >= seq
-        return total
+        _, entries = self._having(filters)
+        return sum(
+            [
+                entry.count_from(seq) if isinstance(entry, Positions) else entry >= seq
+                for entry in entries
+            ]
+        )
 
     def last_from(self, filters: Filters, seq: int) -> int:
         """How many subjects that pass have their newest message at or after `seq`."""
-        last = self.last
-        return sum((last(subject) or 0) >= seq for subject in self.select(filters))
+        return sum([last >= seq for last in self.lasts(filters)])
 
     def is_selective(self, filters: Filters) -> bool:
         """Whether looking subjects up beats looking at messages one after the other."""
@@ -402,3 +422,17 @@ class SubjectIndex:
             if isinstance(found, int) and found >= seq and (best is None or found < best):
                 best = found
         return best
+
+
+def _newest_from(entries: Collection[int | Positions], count: int) -> int:
+    """From which sequence on these have `count` of them, at least one, or else all."""
+    newest, most = list[int](), 2 * count + _MERGED_MIN
+    single = [entry for entry in entries if type(entry) is int]
+    for at in range(0, len(single), most):
+        newest = sorted(newest + single[at : at + most])[-count:]
+    for entry in entries if len(single) < len(entries) else ():
+        if isinstance(entry, Positions):
+            newest += entry.newest(count)
+        if len(newest) > most:
+            newest = sorted(newest)[-count:]
+    return min(sorted(newest)[-count:], default=0)

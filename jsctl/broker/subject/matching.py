@@ -6,11 +6,13 @@ Patterns given here are valid subjects (see `validity`). For many patterns at on
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
+from itertools import compress, islice
+from typing import TypeVar
 
 from jsctl.broker.subject.patterns import PatternSet
 from jsctl.broker.subject.validity import has_wildcard
 
+T = TypeVar("T")
 REGEX_PATTERNS_MAX = 16
 """More patterns than this are looked up in a trie: an expression tries them one by one."""
 TOKENS_MAX = 512
@@ -188,6 +190,10 @@ class Filters:
     def select(self, subjects: Iterable[bytes]) -> list[bytes]:
         """Those of the subjects that pass, in order."""
         return list(subjects) if self.is_all else list(filter(self._passes, subjects))
+
+    def belonging(self, things: Iterable[T], subjects: Iterable[bytes]) -> Iterable[T]:
+        """Of things that belong to subjects, in the same order, those whose subjects pass."""
+        return things if self.is_all else compress(things, map(self._passes, subjects))
 
     def first(self, subjects: Iterable[bytes], most: int) -> list[bytes]:
         """The first ones that pass, up to so many; it is looked at no others behind them."""

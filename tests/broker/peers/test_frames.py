@@ -44,6 +44,7 @@ from jsctl.broker.peers.items import (
     StateChunk,
 )
 from jsctl.broker.peers.outbox import frame_subject
+from jsctl.broker.peers.work_items import FinishedSeqs, WorkQuestion
 from tests.support.quick import examples
 
 u64 = st.integers(0, 2**64 - 1)
@@ -83,6 +84,8 @@ listed: st.SearchStrategy[dict[str, list[Item]]] = st.fixed_dictionaries(dict(
     acks=st.lists(st.builds(StateAck, small, u64, u64, st.booleans(), text), max_size=2),
     introductions=st.lists(st.builds(Introduction, small, u64, u64), max_size=2),
     introduced=st.lists(st.builds(Introduced, u64), max_size=2),
+    work_questions=st.lists(st.builds(WorkQuestion, small, u64, u64), max_size=2),
+    finished_work=st.lists(st.builds(FinishedSeqs, u64, ranges), max_size=2),
     answered=st.lists(st.builds(Answered, text, small), max_size=2),
     returned=st.lists(st.builds(Returned, text, small, small, st.booleans()), max_size=2),
     damaged=st.lists(

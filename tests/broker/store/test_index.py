@@ -41,8 +41,16 @@ def retained(index: StoreIndex) -> tuple[object, ...]:
         [sorted(index.excess(SUBJECTS, limit)) for limit in (1, 3)],
         [index.behind_oldest([(one, count) for one in SUBJECTS]) for count in (1, 3)],
         sorted(index.retained_subjects(Filters((b"a.*",)))),
-        [index.newest_from(SUBJECTS, count) for count in range(1, 12)],
+        [purged(index, 21, keep) for keep in range(12)],
+        [purged(index, 9, keep) for keep in (0, 1, 5)],
+        [sorted(index.crowded(limit)) for limit in (1, 3, 6)],
     )
+
+
+def purged(index: StoreIndex, bound: int, keep: int) -> list[int]:
+    """What a purge takes, damaged or not."""
+    bounds = index.purged(Filters((b"a.*",)), bound, keep)
+    return sorted(seq for one, below in bounds for seq in index.oldest(one, 99) if seq < below)
 
 
 @given(st.lists(st.integers(1, 20), unique=True), st.data())

@@ -41,9 +41,12 @@ class FinishedWork:
             return
         self.seqs.update(seqs)
         if len(self.seqs) >= self._look:
-            # What is not applied here yet may have been delivered by others.
-            last = stream.store.last_seq
-            self._keep({seq for seq in self.seqs if seq > last or stream.store.is_live(seq)})
+            self.look_through()
+
+    def look_through(self) -> None:
+        """Forget what is gone. What is not applied here yet may have been delivered by others."""
+        store = self._stored.stream.store
+        self._keep({seq for seq in self.seqs if seq > store.last_seq or store.is_live(seq)})
 
     def settle(self) -> None:
         """All is applied that others may have delivered: what is not there is gone, or was never
@@ -90,6 +93,11 @@ class ConsumedMessages:
         state = self.stream.store.state()
         self.seqs.update(range(state.first_seq, state.last_seq + 1))
         return True
+
+    @property
+    def is_due(self) -> bool:
+        """Whether something of it may go by now."""
+        return bool(self.seqs) and min(self.seqs) <= self.stream.store.last_seq
 
     def take(self) -> tuple[list[int], list[OutgoingMessage]]:
         """Those that nobody needs any more, in order, and what is published behind them."""

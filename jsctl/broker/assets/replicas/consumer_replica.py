@@ -331,11 +331,11 @@ class ConsumerReplica:
         return raft.applied >= self._start_behind[1]
 
     def _is_known(self) -> bool:
-        """Whether the stream's leader surely keeps what is for this consumer, as it is wanted: one
-        that has not heard of it lets go of what only this one needs (decision 80)."""
+        """Whether the stream's leader surely keeps what is for this consumer, as it is wanted, and
+        has let go of what others before it were done with in a work queue (decision 80)."""
         stream = self.stream
         wanted, applied = stream.assignment.config.retention, stream.stream.config.retention
-        if Retention.INTEREST not in (wanted, applied) or self._known_as is self.assignment:
+        if wanted is applied is Retention.LIMITS or self._known_as is self.assignment:
             return True
         return stream.leader is not None and stream.group.raft.members.voters == (self.context.me,)
 

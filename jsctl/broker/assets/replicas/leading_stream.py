@@ -216,11 +216,12 @@ class LeadingStream:
         if self.consumed.seqs or self._unsure:
             self._remove_consumed()
 
-    def settle_consumed(self) -> None:
+    def settle_consumed(self) -> bool:
         """Propose the removal of what consumers are done with by now: one of them is to go, and
-        whoever comes in its place would need all of it once more."""
+        whoever comes in its place would need all of it once more. False: it has to wait."""
         if self.consumed.seqs and self._assigned.group.raft.accepting:
             self._remove_consumed()
+        return not (self._unsure or self.consumed.is_due)
 
     def _remove_consumed(self) -> None:
         """Not before all consumers are known: after a restart a stream may lead when this server

@@ -124,6 +124,8 @@ class ReplicaContext:
     """Streams' groups -> a message that somebody waits for and whose bytes are damaged here."""
     strangers: dict[str, None] = field(default_factory=dict)
     """Consumers' groups whose leader here waits until the stream's leader surely knows them."""
+    bereaved: dict[str, None] = field(default_factory=dict)
+    """Groups of work queues led here whose consumers may have finished more than is known here."""
     unused: list[ConsumerAssignment] = field(default_factory=list)
     """Consumers that were not used for their threshold: they are to be deleted."""
     crowds: Crowds = field(default_factory=Crowds)

@@ -275,6 +275,7 @@ class StreamReplica:
         self._propose_config()
         self._answer()
         self.consumed_anew()
+        self.bereave()
         self.context.queue.wake(self.group.name, self)
 
     def unlead(self) -> None:
@@ -369,6 +370,34 @@ class StreamReplica:
         if self.leading is not None:
             self.leading.settle_consumed()
         self.watchers.pop(consumer, None)
+        self.bereave()
+
+    def bereave(self) -> None:
+        """Consumers may have gone that were done with more than is known here: others are asked."""
+        if self.leading is not None and self.stream.config.retention is Retention.WORK_QUEUE:
+            self.context.bereaved[self.group.name] = None
+
+    def finished_work(self) -> SeqSet:
+        """What consumers were done with and is not gone here, as far as known."""
+        self._finished.look_through()
+        left = SeqSet()
+        left.add_many(sorted(self._finished.seqs))
+        return left
+
+    def finished(self, ranges: list[tuple[int, int]]) -> None:
+        """Another replica knows that consumers were done with these."""
+        state = self.store.state()
+        for first, last in ranges:
+            seqs = range(max(first, state.first_seq), min(last, state.last_seq) + 1)
+            self.consumed(list(filter(self.store.is_live, seqs)), [])
+
+    def finish_work(self) -> int | None:
+        """Behind which entry all is gone that is known to be finished; None: the log does not take
+        its removal now."""
+        leading = self.leading
+        if leading is None or not leading.settle_consumed():
+            return None
+        return self.group.raft.last_index
 
     def consumed_anew(self) -> None:
         """Look at every message: after a change of leader, or of the set of consumers."""

@@ -367,6 +367,10 @@ class Meta:
         self._overlay = Overlay()
         self._loads = None
 
+    def is_in_flight(self, made: Assignment) -> bool:
+        """Whether something is decided about an asset that is not applied yet."""
+        return key_of(made) in self._overlay
+
     @property
     def in_flight(self) -> int:
         """Proposals not yet applied."""

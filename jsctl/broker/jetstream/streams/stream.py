@@ -9,7 +9,7 @@ after a restart; effects on memory are always applied.
 """
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from jsctl.api.codec import dumps, loads
@@ -61,6 +61,7 @@ from jsctl.broker.pieces import Piece, total
 from jsctl.broker.store.frame import Frame
 from jsctl.broker.store.stream_store import StreamStore
 from jsctl.broker.subject.matching import Filters
+from jsctl.broker.subject.paging import page_of
 from jsctl.dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -318,7 +319,7 @@ class Stream:
         self.revision = entry.revision
         self.dedupe.resize(self.config.duplicate_window)
         if self.config.max_msgs_per_subject > 0:
-            self._retain_subjects(index, set(self.store.retained_names(Filters())))
+            self._retain_subjects(index, self.store.crowded(self.config.max_msgs_per_subject))
         self._retain(index)
         return entry.revision
 
@@ -331,7 +332,7 @@ class Stream:
             self._retain_subjects(index, set(frame.columns.subjects))
         self._retain(index)
 
-    def _retain_subjects(self, index: int, subjects: set[bytes]) -> None:
+    def _retain_subjects(self, index: int, subjects: Collection[bytes]) -> None:
         config, store = self.config, self.store
         if config.discard_new_per_subject:
             return
@@ -425,19 +426,12 @@ class Stream:
     def info_state(
         self,
         *,
-        subjects_filter: bytes = b"",
-        offset: int = 0,
+        subjects: dict[str, int] | None = None,
         deleted_details: bool = False,
         consumers: int = 0,
     ) -> StreamState:
-        """The state as `STREAM.INFO` tells it; subjects one page at a time, sorted."""
+        """The state as `STREAM.INFO` tells it, with these subjects."""
         found = self.store.state()
-        subjects: dict[str, int] = {}
-        if subjects_filter:
-            names = sorted(self.store.names(Filters((subjects_filter,))))
-            page = names[offset : offset + SUBJECTS_PER_PAGE]
-            count = self.store.count_for
-            subjects = {name.decode("utf-8", "replace"): count(name) for name in page}
         empty = found.last_seq == 0 and not self.config.first_seq
         return StreamState(
             messages=found.messages,
@@ -447,16 +441,18 @@ class Stream:
             last_seq=found.last_seq,
             last_ts=format_time(found.last_time_ns),
             num_subjects=found.num_subjects,
-            subjects=subjects,
+            subjects=subjects or {},
             num_deleted=found.num_deleted,
             deleted=self._deleted() if deleted_details else (),
             lost=LostData(msgs=every_seq(found.lost)) if found.lost else None,
             consumer_count=consumers,
         )
 
-    def count_subjects(self, subjects_filter: bytes) -> int:
-        """How many subjects there are to be paged through."""
-        return len(self.store.names(Filters((subjects_filter,))))
+    def subjects_page(self, subjects_filter: bytes, offset: int = 0) -> tuple[int, dict[str, int]]:
+        """How many subjects pass, and how many messages those of one page of them have, sorted."""
+        names, count = self.store.names(Filters((subjects_filter,))), self.store.count_for
+        page = page_of(names, offset, SUBJECTS_PER_PAGE)
+        return len(names), {name.decode("utf-8", "replace"): count(name) for name in page}
 
     def _deleted(self) -> tuple[int, ...]:
         return every_seq(self.store.deleted().ranges())

@@ -7,72 +7,14 @@ import pytest
 
 from jsctl.api.words import Retention
 from jsctl.broker.assets.replicas import consumed_messages
-from jsctl.broker.raft.types import Append, Heartbeat, Message
+from jsctl.broker.raft.types import Append, Heartbeat, Message, VoteRequest
 from jsctl.broker.replication.groups import Groups
 from tests.support.cluster_play import ClusterPlay
-from tests.support.stream_requests import consumer, stream
+from tests.support.queue_play import QueuePlay, deaf_to_entries
+from tests.support.stream_requests import stream
 
 TRIES = 20
 Patch = pytest.MonkeyPatch
-
-
-class QueuePlay:
-    """Work queue S with three messages; the first is delivered by C, to a client that confirms.
-    The queue's leader leads neither C nor the meta group."""
-
-    def __init__(self) -> None:
-        self.cluster = ClusterPlay()
-        self.meta = self.cluster.leader()
-        self.leader = next(one for one in self.cluster if one is not self.meta)
-        self._asked("STREAM.CREATE.S", **stream(retention="workqueue"))
-        self._asked("CONSUMER.CREATE.S.C", **consumer())
-        self.group = self.cluster.group_of("S", "C")
-        for _ in range(TRIES):
-            if self.cluster.leader(self.cluster.group_of("S")) is self.leader:
-                break
-            self.meta.request_all("$JS.API.STREAM.LEADER.STEPDOWN.S", 1)
-        for _ in range(TRIES):
-            if self.cluster.leader(self.group) is self.meta:
-                break
-            self.meta.request_all("$JS.API.CONSUMER.LEADER.STEPDOWN.S.C", 1)
-        assert self.cluster.leader(self.cluster.group_of("S")) is self.leader
-        assert self.cluster.leader(self.group) is self.meta
-        self.client = self.meta.connect("a")
-        for inbox in ("stored", "next", "confirmed", "answer"):
-            self.client.subscribe(inbox)
-        for _ in range(3):
-            self.client.publish("s.x", b"m", "stored")
-        self.cluster.run(0.3)
-        (self.reply,) = self.pulled()
-
-    def _asked(self, request: str, **body: object) -> None:
-        (answer,) = self.meta.request_all(f"$JS.API.{request}", 1, **body)
-        assert "error" not in answer, answer
-
-    def pulled(self) -> list[str]:
-        """Where the next message is acknowledged."""
-        self.client.messages.clear()
-        self.client.publish("$JS.API.CONSUMER.MSG.NEXT.S.C", b"1", "next")
-        self.cluster.run(0.3)
-        return [reply for _, reply, _ in self.client.messages if reply]
-
-    def confirm(self) -> None:
-        """The first message is acknowledged, and the client knows that this counts."""
-        self.client.publish(self.reply, b"+ACK", "confirmed")
-        self.cluster.run(0.05)
-        assert [one for one, _, _ in self.client.messages if one == "confirmed"]
-
-    def delete(self, seconds: float) -> bool:
-        """Whether it is answered so soon that C is deleted."""
-        self.client.publish("$JS.API.CONSUMER.DELETE.S.C", b"", "answer")
-        self.cluster.run(seconds)
-        return bool(self.client.heard("answer"))
-
-    def anew(self) -> int:
-        """The first message that another consumer of the same name has."""
-        self._asked("CONSUMER.CREATE.S.C", **consumer())
-        (reply,) = self.pulled()
-        return int(reply.split(".")[5])
 
 
 @pytest.fixture
@@ -144,3 +86,42 @@ def test_streams_of_other_kinds_remember_nothing() -> None:
     work = consumed_messages.FinishedWork(cluster["n1"].engine.assets.streams["A", "S"].stored)
     work.add([1])
     assert not work.seqs
+
+
+def test_who_never_heard_of_it_asks(play: QueuePlay, monkeypatch: Patch) -> None:
+    deaf_to_entries(play, monkeypatch)
+    play.confirm()
+    assert play.delete(0.5)
+    assert play.anew() == 2
+
+
+def test_a_delete_that_nobody_answers_leaves_nothing(play: QueuePlay, monkeypatch: Patch) -> None:
+    deaf_to_entries(play, monkeypatch)
+    play.confirm()
+    play.delete(0)
+    play.client.publish("$JS.API.CONSUMER.DELETE.S.C", b"", "answer")
+    assert play.anew() == 2
+
+
+def test_who_leads_next_asks_what_it_never_heard(play: QueuePlay, monkeypatch: Patch) -> None:
+    other = next(one for one in play.cluster if one not in (play.meta, play.leader))
+    step, queue = Groups.step, play.cluster.group_of("S")
+
+    def heard(self: Groups, key: bytes, told: Sequence[Message]) -> bool:
+        lost: type | None = None
+        if key == queue.encode() and play.leader.running:
+            lost = Append
+        elif self is other.engine.groups:
+            lost = {queue.encode(): VoteRequest, play.group.encode(): Append}.get(key)
+        return step(self, key, [one for one in told if type(one) is not lost])
+
+    monkeypatch.setattr(Groups, "step", heard)
+    play.confirm()
+    play.delete(0.2)
+    play.leader.halt()
+    for _ in range(TRIES):
+        play.cluster.run(0.3)
+        if play.cluster.leader(queue) is other:
+            break
+    assert play.cluster.leader(queue) is other
+    assert play.anew() == 2

@@ -88,11 +88,13 @@ def test_messages_are_stored_and_counted() -> None:
     state = stream.info_state()
     assert (state.first_seq, state.last_seq, state.first_ts) == (0, 0, "0001-01-01T00:00:00Z")
     assert apply(stream, 1, _entry(1, b"s.a", b"s.b", b"s.a")) == 3
-    state = stream.info_state(subjects_filter=b"s.*", consumers=2)
+    total, subjects = stream.subjects_page(b"s.*")
+    state = stream.info_state(subjects=subjects, consumers=2)
     assert (state.messages, state.first_seq, state.last_seq) == (3, 1, 3)
     assert (state.subjects, state.num_subjects) == ({"s.a": 2, "s.b": 1}, 2)
     assert state.consumer_count == 2
-    assert stream.info_state(subjects_filter=b"s.*", offset=1).subjects == {"s.b": 1}
+    assert total == 2 and stream.subjects_page(b"s.*", 1) == (2, {"s.b": 1})
+    assert stream.subjects_page(b"s.*", 9) == (2, {})
 
 
 def test_replay_below_the_stores_mark_changes_only_memory() -> None:
