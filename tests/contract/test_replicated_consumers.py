@@ -66,3 +66,15 @@ async def test_a_preferred_leader_that_nobody_knows_is_named(cluster: Cluster) -
         assert error["err_code"] == 10005
         assert 'preferred server "nope" not known' in error["description"]
     await client.close()
+
+
+async def test_what_is_reserved_is_told_once_for_all_replicas(cluster: Cluster) -> None:
+    client = await nats.connect(cluster.urls[0], connect_timeout=int(WAIT_S))
+    before = await api(client, "INFO")
+    for name, storage in (("RF", "file"), ("RM", "memory")):
+        stream = {"name": name, "subjects": [name], "num_replicas": 3, "storage": storage}
+        await api(client, f"STREAM.CREATE.{name}", {**stream, "max_bytes": 1 << 20})
+    after = await api(client, "INFO")
+    for kind in ("reserved_storage", "reserved_memory"):
+        assert after[kind] - before[kind] == 1 << 20
+    await client.close()

@@ -7,7 +7,6 @@ from jsctl.api.responses import AccountInfoResponse
 from jsctl.api.words import Storage
 from jsctl.broker.handlers.answers import head
 from jsctl.broker.handlers.decisions import Decision, Reply
-from jsctl.broker.handlers.streams import reservation
 from jsctl.broker.handlers.view import AccountQuota, View
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.options import COMPATIBLE_API_LEVEL
@@ -23,15 +22,18 @@ def info(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
 
 
 def account_info(view: View, facts: AccountQuota) -> AccountInfo:
-    """Limits and use, counted from what is assigned and what the servers report."""
+    """Limits and use, counted from what is assigned and what the servers report.
+
+    What is reserved is told once for each stream, however many replicas it has; limits count all.
+    """
     streams, usage = view.meta.streams(facts.name).values(), view.account_usage(facts.name)
     in_memory, on_disk = 0, 0
     for made in streams:
         if made.config.max_bytes > 0:
             if made.config.storage is Storage.MEMORY:
-                in_memory += reservation(made.config)
+                in_memory += made.config.max_bytes
             else:
-                on_disk += reservation(made.config)
+                on_disk += made.config.max_bytes
     return AccountInfo(
         memory=usage.memory_bytes,
         storage=usage.store_bytes,
