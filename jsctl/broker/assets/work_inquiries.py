@@ -59,6 +59,8 @@ class WorkInquiries:
         self._online = online
         self._open: dict[str, Inquiry] = {}
         """By the name of the queue's group."""
+        self._queues: dict[int, str] = {}
+        """Tokens of those -> that name: a server may lead thousands when it begins to."""
         self._early: list[tuple[str, WorkQuestion]] = []
         """(peer, question) that speak of what is not applied here yet."""
         self._tokens = context.boot  # No answer to an earlier process is one to this.
@@ -119,7 +121,14 @@ class WorkInquiries:
         waiting = set(replica.assignment.group.members) - {self._context.me}
         inquiry = Inquiry(token, waiting, now_ns + ASK_NS, now_ns + WAIT_NS)
         self._open[name] = inquiry
+        self._queues[token] = name
         self._ask(name, inquiry)
+
+    def _end(self, name: str) -> int:
+        """The token of the one that follows, if any."""
+        inquiry = self._open.pop(name)
+        del self._queues[inquiry.token]
+        return inquiry.next
 
     def _ask(self, name: str, inquiry: Inquiry) -> None:
         question = WorkQuestion(name.encode(), inquiry.token, self._seen)
@@ -130,7 +139,7 @@ class WorkInquiries:
     def _go_on(self, name: str) -> None:
         replica, inquiry = self._queue(name), self._open[name]
         if replica is None:
-            del self._open[name]
+            self._end(name)
             return
         in_time = self._context.now_ns < inquiry.until_ns
         inquiry.waiting = {peer for peer in inquiry.waiting if in_time and self._online(peer)}
@@ -139,18 +148,18 @@ class WorkInquiries:
         if inquiry.behind is None:
             inquiry.behind = replica.finish_work()
         if inquiry.behind is not None and replica.group.raft.applied >= inquiry.behind:
-            del self._open[name]
-            if inquiry.next:
-                self._begin(name, replica, inquiry.next)
+            follower = self._end(name)
+            if follower:
+                self._begin(name, replica, follower)
 
     def _answered(self, peer: str, told: FinishedSeqs) -> None:
-        for name, inquiry in self._open.items():
-            if inquiry.token == told.token:
-                inquiry.waiting.discard(peer)
-                replica = self._queue(name)
-                if replica is not None:
-                    replica.finished(told.ranges)
-                return
+        name = self._queues.get(told.token)
+        if name is None:
+            return  # It is over: this comes too late.
+        self._open[name].waiting.discard(peer)
+        replica = self._queue(name)
+        if replica is not None:
+            replica.finished(told.ranges)
 
     def tick(self, now_ns: int) -> None:
         """Ask once more who has not answered."""

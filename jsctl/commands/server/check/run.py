@@ -74,9 +74,11 @@ def _rendered(call: Call, result: CheckResult, form: str) -> str:
 
 @contextmanager
 def critical_if_it_fails(result: CheckResult, what: str) -> Iterator[None]:
-    """An error inside ends the check as a critical one."""
+    """An error inside ends the check as a critical one; `carried_out` tells what cannot be read."""
     try:
         yield
+    except DecodeError:
+        raise
     except (ApiError, JsctlError) as error:
         result.critical(f"{what}: {error}")
         raise Stopped from None
