@@ -78,7 +78,7 @@ def cut_off(seed: int, servers: int) -> Plan:
 
 @pytest.mark.planted
 @pytest.mark.mutants
-@pytest.mark.parametrize(("plant", "first"), [(_expects_nothing, 82), (_snapshots_know_of_none, 0)])
+@pytest.mark.parametrize(("plant", "first"), [(_expects_nothing, 16), (_snapshots_know_of_none, 0)])
 def test_a_letter_that_goes_wrong_is_found(
     plant: Callable[[Patch], None], first: int, monkeypatch: Patch
 ) -> None:
