@@ -416,11 +416,9 @@ class Assets:
         replica.stream.consumed_anew()
 
     def _tombstone(self, group: RaftGroup) -> None:
-        groups = self.context.groups
-        groups.remove(group)
+        self.context.groups.remove(group)
         self.context.queue.forget(group.name)
-        meta = groups.by_name.get(META_GROUP)
-        self.starter.tombstone(group.key, 0 if meta is None else meta.raft.applied)
+        self.starter.tombstone(group.key, self.context.meta_applied)
 
     def _renew_superseded(self) -> None:
         """Replicas that the rest of their group went on without, with others in place of entries

@@ -18,7 +18,6 @@ from jsctl.broker.assets.work_inquiries import WorkInquiries
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
 from jsctl.broker.peers.items import Introduced, Introduction, PeerFrame
 from jsctl.broker.peers.outbox import PeerOutbox
-from jsctl.broker.replication.group import GroupKind
 from jsctl.dataclass import dataclass
 
 ASK_NS = 100_000_000
@@ -52,9 +51,11 @@ class Introductions:
         self._leader_of = leader_of
         self._asked: dict[str, Asked] = {}
         """By the name of the consumer's group."""
-        self.early: list[tuple[str, Introduction, int]] = []
-        """(peer, question, inquiry) that speak of what is not applied here yet; the inquiry is the
-        one that is to be over, -1 as long as that is not known."""
+        self._names: dict[int, str] = {}
+        """Tokens of those -> that name: a server may ask for thousands when it begins to lead."""
+        self.early: dict[tuple[str, int], tuple[Introduction, int]] = {}
+        """(peer, token) -> (question, inquiry) that speak of what is not applied here yet, asked
+        again or not; the inquiry is the one that is to be over, -1 as long as that is not known."""
         self._reading: dict[int, tuple[str, Introduction]] = {}
         """Token of a read of the stream's group -> who is answered when it is confirmed."""
         self._tokens = context.boot  # No answer to an earlier process is one to this.
@@ -62,11 +63,6 @@ class Introductions:
     def _next_token(self) -> int:
         self._tokens += 1
         return self._tokens
-
-    @property
-    def _seen(self) -> int:
-        meta = self._context.groups.by_name.get(GroupKind.META.value)
-        return 0 if meta is None else meta.raft.applied
 
     # At the consumer's leader
 
@@ -77,8 +73,8 @@ class Introductions:
             for name in strangers:
                 self._ask(name)
         if self.early:
-            early, self.early = self.early, []
-            for peer, question, inquiry in early:
+            early, self.early = self.early, {}
+            for (peer, _), (question, inquiry) in early.items():
                 self._hear(peer, question, inquiry)
 
     def _waiting(self, name: str) -> ConsumerReplica | None:
@@ -90,32 +86,32 @@ class Introductions:
 
     def _ask(self, name: str) -> None:
         replica, asked, now_ns = self._waiting(name), self._asked.get(name), self._context.now_ns
-        if replica is None:
-            self._asked.pop(name, None)
-            return
-        made = replica.assignment
+        made = None if replica is None else replica.assignment
         if asked is not None and asked.assignment is not made:
+            del self._asked[name], self._names[asked.token]
             asked = None
+        if replica is None or made is None:
+            return
         if asked is not None and now_ns < asked.again_ns:
             return
         # An answer to an earlier question about the same is as good, and may have to wait.
         token = self._next_token() if asked is None else asked.token
         stream = replica.stream.group
-        self._asked[name] = Asked(token, made, now_ns + ASK_NS)
-        question, leader = Introduction(stream.key, token, self._seen), self._leader_of(stream.name)
+        self._asked[name], self._names[token] = Asked(token, made, now_ns + ASK_NS), name
+        question = Introduction(stream.key, token, self._context.meta_applied)
+        leader = self._leader_of(stream.name)
         if leader == self._context.me:
             self._hear(leader, question)
         elif leader:
             self._outbox.parcel(leader).introductions.append(question)
 
     def _answered(self, told: Introduced) -> None:
-        for name, asked in self._asked.items():
-            if asked.token == told.token:
-                del self._asked[name]
-                replica = self._waiting(name)
-                if replica is not None:
-                    replica.introduced(asked.assignment)
-                return
+        name = self._names.pop(told.token, None)
+        if name is None:
+            return  # It was answered before, or is of no use any more.
+        asked, replica = self._asked.pop(name), self._waiting(name)
+        if replica is not None:
+            replica.introduced(asked.assignment)
 
     def tick(self, now_ns: int) -> None:
         """Ask once more for who still waits."""
@@ -141,12 +137,13 @@ class Introductions:
         replica = None if group is None else group.unit
         if group is None or not isinstance(replica, StreamReplica) or replica.leading is None:
             return
-        seen = self._seen >= question.seen
+        seen = self._context.meta_applied >= question.seen
         if seen and inquiry < 0:
             inquiry = self._inquiries.newest(group.name)
         if not seen or not self._inquiries.is_over(group.name, inquiry):
             if len(self.early) < EARLY_MAX:
-                self.early.append((peer, question, inquiry))
+                # Who asks again waits for no other inquiry than before.
+                self.early.setdefault((peer, question.token), (question, inquiry))
             return
         # Those of requests count up from nothing.
         token = -self._next_token()

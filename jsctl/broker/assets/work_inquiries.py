@@ -16,7 +16,6 @@ from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.peers.items import PeerFrame
 from jsctl.broker.peers.outbox import PeerOutbox
 from jsctl.broker.peers.work_items import FinishedSeqs, WorkQuestion
-from jsctl.broker.replication.group import GroupKind
 from jsctl.broker.store.seqset import SeqSet
 from jsctl.dataclass import dataclass
 
@@ -64,11 +63,6 @@ class WorkInquiries:
         self._early: list[tuple[str, WorkQuestion]] = []
         """(peer, question) that speak of what is not applied here yet."""
         self._tokens = context.boot  # No answer to an earlier process is one to this.
-
-    @property
-    def _seen(self) -> int:
-        meta = self._context.groups.by_name.get(GroupKind.META.value)
-        return 0 if meta is None else meta.raft.applied
 
     def newest(self, name: str) -> int:
         """The last inquiry of a queue that there is now, begun or not; 0: there is none."""
@@ -131,7 +125,7 @@ class WorkInquiries:
         return inquiry.next
 
     def _ask(self, name: str, inquiry: Inquiry) -> None:
-        question = WorkQuestion(name.encode(), inquiry.token, self._seen)
+        question = WorkQuestion(name.encode(), inquiry.token, self._context.meta_applied)
         for peer in sorted(inquiry.waiting):
             if self._online(peer):
                 self._outbox.parcel(peer).work_questions.append(question)
@@ -183,7 +177,7 @@ class WorkInquiries:
             self._answered(frame.sender, told)
 
     def _hear(self, peer: str, question: WorkQuestion) -> None:
-        if self._seen < question.seen:
+        if self._context.meta_applied < question.seen:
             if len(self._early) < EARLY_MAX:
                 self._early.append((peer, question))
             return

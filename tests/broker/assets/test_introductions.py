@@ -148,3 +148,13 @@ def test_it_is_asked_again_when_another_one_leads(play: InterestPlay) -> None:
     play.cluster.run(3)
     (answer,) = [one for one in play.client.heard("answer") if one.get("name") == "NEW"]
     assert answer["num_pending"] == 1
+
+
+def test_who_asks_again_waits_once(play: InterestPlay) -> None:
+    introductions = play.leader.engine.introductions
+    key, seen = play.cluster.group_of("S").encode(), play.leader.engine.context.meta_applied
+    for _ in range(3):
+        introductions.receive(PeerFrame("x", items=[Introduction(key, 7, seen + 1)]))
+    assert len(introductions.early) == 1
+    play.meta.request_all("$JS.API.STREAM.CREATE.T", 1, **stream("T"))
+    assert not introductions.early

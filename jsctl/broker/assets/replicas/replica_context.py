@@ -138,6 +138,12 @@ class ReplicaContext:
         return (plain, f"$JS.{self.domain}.API.".encode()) if self.domain else (plain,)
 
     @property
+    def meta_applied(self) -> int:
+        """Up to where what the meta group decided is applied here."""
+        meta = self.groups.by_name.get(GroupKind.META.value)
+        return 0 if meta is None else meta.raft.applied
+
+    @property
     def knows_all(self) -> bool:
         """Whether all assignments are applied here that the meta leader has."""
         meta = self.groups.by_name.get(GroupKind.META.value)
