@@ -225,6 +225,14 @@ class StoreIndex:
         """Up to `count` live sequences in [start, stop], ascending."""
         return self.deleted.absent(max(start, self.first), stop, count)
 
+    def all_live(self, start: int, stop: int) -> Sequence[int]:
+        """All live sequences in [start, stop], ascending: where none is missing, they cost
+        nothing."""
+        start, stop = max(start, self.first), min(stop, self.last)
+        if not self.deleted.count_range(start, stop):
+            return range(start, stop + 1)
+        return self.deleted.absent(start, stop, stop + 1 - start)
+
     def live_count(self, first: int, last: int) -> int:
         """How many sequences of [first, last] are live."""
         first, last = max(first, self.first), min(last, self.last)
@@ -266,7 +274,7 @@ class StoreIndex:
     def count_out(self, size: int, crcs: int, seqs: Sequence[int]) -> None:
         """Take readable records out of the totals, by the sums of their sizes and checksums."""
         self.bytes -= size
-        self.digest -= record_sum(crcs, sum(seqs))
+        self.digest -= record_sum(crcs, total(seqs))
         self.messages -= len(seqs)
         assert self.messages >= 0, "no more goes than there was"
 
@@ -344,6 +352,13 @@ class StoreIndex:
         assert all(map(self.is_live, self.lost.seqs)), "what is lost is live"
         known = self.lost.facts.values()
         assert sum(one.size for one in known) == self.lost.bytes, "lost bytes are their sum"
+
+
+def total(seqs: Sequence[int]) -> int:
+    """The sum of these."""
+    if isinstance(seqs, range) and seqs:
+        return (seqs[0] + seqs[-1]) * len(seqs) // 2
+    return sum(seqs)
 
 
 def record_sum(crcs: int, seqs: int) -> int:

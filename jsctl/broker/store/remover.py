@@ -6,7 +6,7 @@ dropped without a look at their records.
 
 from collections.abc import Sequence
 
-from jsctl.broker.store.index import StoreIndex, record_sum
+from jsctl.broker.store.index import StoreIndex, record_sum, total
 from jsctl.broker.store.records import Records
 
 _SUBJECTS_PER_READ = 16
@@ -28,7 +28,7 @@ class MessageRemover:
         subjects = self._index.drop(known, self._records.facts(known))
         return subjects if len(known) == len(seqs) else []
 
-    def cut(self, first_seq: int) -> tuple[list[int], list[bytes]]:
+    def cut(self, first_seq: int) -> tuple[Sequence[int], list[bytes]]:
         """Remove everything below; what was live, [] if nothing is left, and its subjects, [] if
         they are not known."""
         index = self._index
@@ -36,7 +36,7 @@ class MessageRemover:
         if first_seq > index.last:
             index.empty(first_seq)
             return [], []
-        gone = index.live(index.first, first_seq - 1, first_seq - index.first)
+        gone = index.all_live(index.first, first_seq - 1)
         if len(gone) * _SUBJECTS_PER_READ > len(index.subjects):
             self._drop_front(gone, first_seq)
         else:
@@ -44,19 +44,19 @@ class MessageRemover:
         index.first = first_seq
         return gone, subjects
 
-    def _drop_front(self, seqs: list[int], first_seq: int) -> None:
-        """As `_drop` for all that is live below a sequence, by a look at all subjects."""
+    def _drop_front(self, seqs: Sequence[int], first_seq: int) -> None:
+        """As `_drop` for all that is live below a sequence, by a look at all subjects. They are not
+        noted as deleted: nothing is there below the first one."""
         index, tally = self._index, self._records.tally
         known = self._without_lost(seqs)
-        left = index.live(first_seq, index.last, index.messages)
+        left = index.all_live(first_seq, index.last)
         if len(left) < len(known) and not index.lost:
             size, crcs = tally(left) if left else (0, 0)
-            index.bytes, index.digest = size, record_sum(crcs, sum(left))
+            index.bytes, index.digest = size, record_sum(crcs, total(left))
             index.messages = len(left)
         elif known:
             index.count_out(*tally(known), known)
-        index.subjects.cut([(subject, first_seq) for subject in index.subjects])
-        index.deleted.add_many(seqs)
+        index.subjects.cut_front(first_seq)
 
     def _without_lost(self, seqs: Sequence[int]) -> Sequence[int]:
         """The readable ones of live sequences that go; the damaged ones are gone then."""

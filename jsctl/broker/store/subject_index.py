@@ -229,6 +229,35 @@ class SubjectIndex:
         if self._ordered is not None:
             self._look_at_order(self._ordered)
 
+    def cut_front(self, bound: int) -> None:
+        """Forget all sequences below."""
+        entries = self._entries
+        self._note(entries)
+        gone: list[bytes] = []
+        for subject, entry in entries.items():
+            if isinstance(entry, int):
+                if entry < bound:
+                    gone.append(subject)
+            elif entry.seqs[-1] < bound:
+                gone.append(subject)
+            elif entry.seqs[entry.head] < bound:
+                entry.cut(bound)
+                if entry.count() == 1:
+                    entries[subject] = entry.seqs[entry.head]
+        if 2 * len(gone) > len(entries):
+            # A dictionary never takes less room than it did.
+            self._entries = {
+                name: entry
+                for name, entry in entries.items()
+                if (entry if isinstance(entry, int) else entry.seqs[-1]) >= bound
+            }
+            self._ordered = None
+            return
+        for subject in gone:
+            del entries[subject]
+        if self._ordered is not None:
+            self._look_at_order(self._ordered)
+
     def replaced(self, subjects: Iterable[bytes]) -> tuple[dict[bytes, int], list[int]]:
         """The last sequences of those that have several, and all others of theirs, ascending."""
         last, found, get = dict[bytes, int](), list[int](), self._entries.get

@@ -2,6 +2,7 @@
 
 import random
 import struct
+import tracemalloc
 from collections.abc import Callable
 
 import pytest
@@ -128,3 +129,22 @@ def test_a_damaged_message_with_headers_counts_what_it_counted() -> None:
         store.load(3)
     size = record.message_bytes(3, len(HEADERS), 50)
     assert store.size_bytes == whole - size
+
+
+def test_the_front_goes_without_a_look_at_each_message() -> None:
+    count, subjects = 100_000, 10
+    store = MessageStore.open(SimDisk(random.Random(1)), "s", StoreOptions())
+    for mark, first in enumerate(range(1, count, 1000), 1):
+        rows = [
+            Record(seq, 1, b"%d" % (seq % subjects), b"", b"") for seq in range(first, first + 1000)
+        ]
+        store.append(frame_of(rows), mark)
+    tracemalloc.start()
+    try:
+        assert store.purge(None, count - 10, 0, 10**6) == count - 11
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # The table of the segment has 16 bytes for each; a list of them would take 36 more.
+    assert peak < 25 * count
+    assert (store.first_seq, store.messages) == (count - 10, 11)

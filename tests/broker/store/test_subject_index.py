@@ -53,3 +53,18 @@ def test_many_are_told_of_as_each_alone(
     assert sorted(index.crowded(limit)) == sorted(
         subject for subject, some in seqs.items() if len(some) > limit
     )
+
+
+@settings(max_examples=examples(60))
+@given(st.lists(st.sampled_from(SUBJECTS), min_size=1, max_size=30), st.data())
+def test_what_lies_below_a_sequence_goes(subjects: list[bytes], data: st.DataObject) -> None:
+    index = SubjectIndex()
+    index.add_many(range(1, len(subjects) + 1), subjects)
+    bound = data.draw(st.integers(0, len(subjects) + 2))
+    index.cut_front(bound)
+    left = [(seq, subject) for seq, subject in enumerate(subjects, 1) if seq >= bound]
+    assert set(index) == {subject for _, subject in left}
+    for name in SUBJECTS:
+        assert index.live(name) == [seq for seq, subject in left if subject == name]
+    index.add_many([100], [b"b.1"])
+    assert index.last(b"b.1") == 100
