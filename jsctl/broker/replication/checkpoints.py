@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import field
+from itertools import islice
 
 from jsctl.broker.raft import codec
 from jsctl.broker.raft.types import Index
@@ -13,6 +14,9 @@ from jsctl.dataclass import dataclass
 
 RESTING_BYTES = 1 << 20
 """So much of a group's log is let go of when nothing is added to it for a while."""
+IN_TURN_AT_ONCE = 8
+"""States that wait for their turn begin while the disk has fewer: each opens and writes files, and
+thousands of groups may keep the same part of the log."""
 
 
 @dataclass(slots=True)
@@ -52,6 +56,8 @@ class Checkpointer:
     """Groups that keep more for followers, and how many bytes of it."""
     _later: dict[str, tuple[RaftGroup, Callable[[], bool]]] = field(default_factory=dict)
     """Groups that want a checkpoint, as soon as they say so."""
+    _in_turn: dict[str, RaftGroup] = field(default_factory=dict)
+    """Groups whose turn comes."""
     _jobs: dict[int, DiskJob] = field(default_factory=dict)
     """With the disk, or on their way to it."""
     _queued: list[DiskJob] = field(default_factory=list)
@@ -76,6 +82,12 @@ class Checkpointer:
         else:
             self._begin(group)
 
+    def in_turn(self, group: RaftGroup) -> None:
+        """Make a group's applied state durable when the disk is done with those before it, and with
+        one that runs."""
+        if not group.checkpoint_running:
+            self._in_turn[group.name] = group
+
     def later(self, group: RaftGroup, may: Callable[[], bool]) -> None:
         """Make a group's applied state durable once it `may` be, which is asked now and then."""
         self._later[group.name] = group, may
@@ -91,7 +103,7 @@ class Checkpointer:
                 del self._later[name]
                 if not group.gone:
                     group.unit.state_overtaken()
-                    self.soon(group)
+                    self.in_turn(group)
         loaded, self._loaded = self._loaded, {}
         for name, (group, seen) in loaded.items():
             if group.gone or group.log_bytes <= RESTING_BYTES:
@@ -99,7 +111,7 @@ class Checkpointer:
             if group.raft.applied != seen or group.checkpoint_running:
                 self._loaded[name] = group, group.raft.applied
             else:
-                self.soon(group)
+                self.in_turn(group)
 
     def when_written(self, group: RaftGroup, then: Callable[[], None]) -> None:
         """Do something when the checkpoint that `soon` asked for is written."""
@@ -132,6 +144,10 @@ class Checkpointer:
                 self._begin(group)
             elif group.log_bytes > RESTING_BYTES and group.name not in self._loaded:
                 self._loaded[group.name] = group, 0
+        for name in list(islice(self._in_turn, max(0, IN_TURN_AT_ONCE - len(self._jobs)))):
+            group = self._in_turn.pop(name)
+            if not (group.gone or group.checkpoint_running):
+                self.soon(group)
         queued, self._queued = self._queued, []
         return queued
 
@@ -217,6 +233,7 @@ class Checkpointer:
     def forget(self, group: RaftGroup) -> None:
         """A group is not ours any more."""
         self._progressed.pop(group.name, None)
+        self._in_turn.pop(group.name, None)
         self._lagging.pop(group.name, None)
         for job in self._queued:
             if job.group is group:

@@ -411,7 +411,7 @@ class Groups:
             # Behind a restart the log does not know it of groups that stand still.
             self.wal.release(key, group.checkpointed)
             if group.checkpointed < index:
-                self.checkpoints.soon(group)
+                self.checkpoints.in_turn(group)
             elif group.raft.base_index < index <= group.checkpointed:
                 wanted = group.raft.applied
                 if group.states_sent:

@@ -21,7 +21,7 @@ from jsctl.broker.raft.types import (
     VoteReply,
     VoteRequest,
 )
-from jsctl.broker.replication.checkpoints import GroupLimits
+from jsctl.broker.replication.checkpoints import IN_TURN_AT_ONCE, GroupLimits
 from jsctl.broker.store.wal.log import Wal
 from jsctl.dataclass import replace
 from tests.support.groups_rig import (
@@ -359,6 +359,42 @@ def test_a_group_that_alone_keeps_the_oldest_log_is_made_to_let_go() -> None:
     names = [name for name in rig.disk.list("log") if name.endswith(".wal")]
     assert idle.checkpointed > 0 and idle.raft.base_index > 0
     assert len(names) <= 4, names
+
+
+def test_many_groups_that_keep_the_oldest_log_let_go_of_it_one_after_the_other() -> None:
+    """Each opens and writes files: all in one turn would hold up everybody."""
+    rig = Rig()
+    idle = [rig.add(f"S{number}") for number in range(100)]
+    for group in idle:
+        rig.groups.propose(group, [b"x"], None)
+    rig.settle()
+    busy = rig.add("T")
+    most = 0
+    for _ in range(40):
+        rig.groups.propose(busy, [bytes(4000)], None)
+        rig.settle()
+        rig.groups.relieve()
+        rig.turn()
+        while rig.batches:
+            most = max(most, sum(batch.ticket < 0 for batch in rig.batches))
+            rig.run_disk()
+    assert most == IN_TURN_AT_ONCE
+    assert all(group.checkpointed > 0 for group in idle)
+
+
+def test_who_waits_for_its_turn_and_goes_is_forgotten() -> None:
+    rig = Rig()
+    groups = [rig.add(f"S{number}") for number in range(IN_TURN_AT_ONCE + 1)]
+    for group in groups:
+        rig.groups.checkpoints.in_turn(group)
+    rig.turn()
+    rig.groups.remove(groups[-1])
+    rig.settle()
+    assert rig.groups.idle
+    assert [len(rig.units[group.name].checkpoints) for group in groups] == [
+        *[1] * IN_TURN_AT_ONCE,
+        0,
+    ]
 
 
 def test_parked_groups_keep_their_log() -> None:
