@@ -298,6 +298,12 @@ class ConsumerBooks:
             raise self._broken(f"sends {size} bytes with {self._tokens:.0f} tokens")
         self._tokens -= size
 
+    def handled(self) -> set[int]:
+        """What clients are done with, whether its committed log says so or not: one that is deleted
+        takes acks along that were not committed yet, of deliveries that need not be either."""
+        said = self._told.acked.get(self.key, set()) | self._told.ended.get(self.key, set())
+        return self.done | {seq for seq in said if seq in self.pending or seq > self.last}
+
     def needs(self, seq: int) -> bool:
         """Whether a message that is stored is still to be consumed."""
         if not self.first or seq < self.first or not self.wants(seq):

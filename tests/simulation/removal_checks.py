@@ -43,7 +43,7 @@ def check_removals(checker: Checker) -> None:
 def _done_by_deleted(checker: Checker, books: Books) -> set[int]:
     known = [one.consumer for one in list(checker.groups.values())]
     own = [one for one in known if one is not None and one.books() is books]
-    return {seq for one in own if not checker.exists(one.group) for seq in one.done}
+    return {seq for one in own if not checker.exists(one.group) for seq in one.handled()}
 
 
 def _check_claims(checker: Checker, one: ConsumerBooks, done: set[int], name: str) -> None:

@@ -41,6 +41,8 @@ FOUND = [
     (draw_turmoil, 96000010, 5),
     # What stood in a state was not founded again.
     (draw_turmoil, 150000037, 5),
+    # What is acknowledged in the log of a consumer that is deleted goes, committed or not.
+    (draw_turmoil, 700000028, 5),
 ]
 """(drawing, seed, servers)"""
 

@@ -1,5 +1,7 @@
 """The state file of a replica, in two copies that take turns: which one is next, and whether."""
 
+from collections.abc import Callable
+
 from jsctl.broker.pieces import Piece
 from jsctl.broker.ports import Disk
 from jsctl.broker.replication.state_file import GroupState, WriteState
@@ -41,6 +43,14 @@ class ReplicaFiles:
         assert index >= 0 and term >= 0
         state = GroupState(self.next_generation(), index, term, members, b"")
         return WriteState(self.disk, self.directory, state, (), snapshot)
+
+    def write_later(
+        self, index: int, term: int, members: bytes, encode: Callable[[], bytes]
+    ) -> WriteState:
+        """The same, where the job encodes the snapshot."""
+        job = self.write(index, term, members)
+        job.encode = encode
+        return job
 
     def overtaken(self) -> None:
         """The newest file speaks of another state: the next checkpoint writes one."""

@@ -6,23 +6,18 @@ that two requests of one turn see each other. What applying changed is kept as `
 the node takes them to build, change or drop groups.
 """
 
-import json
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
-from jsctl.api.jsontext import OWN_BYTES_MAX, parse_object
+from jsctl.api.jsontext import parse_object
 from jsctl.broker.jetstream.meta.applied import Applied
 from jsctl.broker.jetstream.meta.assignments import (
     UNDATED,
     ConsumerAssignment,
     StreamAssignment,
-    consumer_document,
-    consumer_from,
     ends_with_process,
-    stream_document,
-    stream_from,
 )
 from jsctl.broker.jetstream.meta.entries import (
     AssetEntry,
@@ -39,11 +34,9 @@ from jsctl.broker.jetstream.meta.entries import (
 )
 from jsctl.broker.jetstream.meta.loads import Loads
 from jsctl.broker.jetstream.meta.overlay import Overlay
+from jsctl.broker.jetstream.meta.snapshots import MetaSnapshot, decode_state
 from jsctl.broker.subject.patterns import PatternSet
 from jsctl.dataclass import dataclass, replace
-
-_K = TypeVar("_K", str, tuple[str, str])
-_V = TypeVar("_V")
 
 
 class ChangeKind(Enum):
@@ -376,33 +369,16 @@ class Meta:
         """Proposals not yet applied."""
         return len(self._in_flight)
 
-    def snapshot(self) -> bytes:
-        """The applied state as JSON."""
-        state = self._state
-        document = {
-            "applied": self.applied,
-            "servers": [
-                [one.peer, one.name, one.incarnation, one.cluster, one.removed]
-                for one in state.servers.values()
-            ],
-            "streams": [stream_document(made) for made in _flat(state.streams)],
-            "consumers": [consumer_document(made) for made in _flat(state.consumers)],
-        }
-        return json.dumps(document, separators=(",", ":")).encode()
+    def snapshot(self) -> MetaSnapshot:
+        """The applied state, to be written down."""
+        return MetaSnapshot.of(self._state, self.applied)
 
     def restore(self, snapshot: bytes) -> None:
         """Replace the state; the differences are reported as changes."""
         before = self._state
-        document: dict[str, Any] = parse_object(snapshot, bytes_max=OWN_BYTES_MAX)
-        servers = [MetaServer(*item) for item in document["servers"]]
-        self._state = state = Applied(servers)
-        self.applied = document["applied"]
-        for made in document["streams"]:
-            state.put(stream_from(made))
-        for made in document["consumers"]:
-            state.put(consumer_from(made))
+        self._state, self.applied = decode_state(snapshot)
         self.drop_in_flight()
-        self._changes.extend(_differences(before, state))
+        self._changes.extend(_differences(before, self._state))
 
 
 _ASSETS = ("stream", "consumer")
@@ -415,10 +391,6 @@ _APPLIERS = {
     "server": "_apply_server",
     "remove_server": "_apply_remove_server",
 }
-
-
-def _flat(nested: Mapping[_K, Mapping[str, _V]]) -> list[_V]:
-    return [made for _, inner in sorted(nested.items()) for _, made in sorted(inner.items())]
 
 
 def _dated(made: Assignment, before: Assignment | None, index: int) -> Assignment:
