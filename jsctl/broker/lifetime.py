@@ -45,9 +45,11 @@ LOAD_AFTER_S = 0.1
 """How long a new server waits before it loads what requests need."""
 WRITTEN_AT_ONCE = 32
 """Classes that are made ready for their first objects between two turns."""
-COLLECT_AFTER = (20_000, 20, 20)
+COLLECT_AFTER = (20_000, 3, 130)
 """Thresholds of the collector: what a turn makes for some hundred messages is gone before it looks.
-With the interpreter's own (700 objects) a fifth of a busy broker's time went into looking."""
+With the interpreter's own (700 objects) a fifth of a busy broker's time went into looking. The
+second look is at what three first ones left, 60 ms of it; it cost as much in all with twenty of
+them, but held up everybody for 180."""
 SWITCH_S = 0.0001
 """How long the disk thread waits for a turn to let it go on; it does so some times for each sync,
 and with the interpreter's own 5 ms every one of them could take a turn."""
