@@ -69,6 +69,11 @@ class Checkpointer:
         """How many jobs the disk thread has or gets with the end of the turn."""
         return len(self._jobs)
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether more groups wait for their turn than the disk takes at once."""
+        return len(self._in_turn) > IN_TURN_AT_ONCE
+
     def applied(self, group: RaftGroup) -> None:
         """Entries of the group were applied: its checkpoint may be due."""
         assert group.checkpointed <= group.raft.applied, group.name
