@@ -30,8 +30,6 @@ LAUNCHER = "junit-platform-launcher"
 RESOURCES = Path("src", "test", "resources")
 WAITING = Path(__file__).with_name("Patience.java")
 WAITING_SERVICE = "org.junit.platform.launcher.LauncherSessionListener"
-VERSION_FILE = Path("io", "nats", "jnats", "version.properties")
-"""Made by the checkout's own build; the client reads it."""
 DEPENDENCY = re.compile(r"^\s*(?:api|\w*[iI]mplementation) '([\w.-]+):([\w.-]+):([\w.-]+)'", re.M)
 SELECTED = re.compile(r"[\w.$]+(?:#\w+)?")
 
@@ -114,9 +112,6 @@ def compile_suite(
     for name, source in sources.items():
         compile_files(sorted(source.rglob("*.java")), built / name, known)
         known.insert(0, str(built / name))
-    version = built / "client" / VERSION_FILE
-    version.parent.mkdir(parents=True, exist_ok=True)
-    version.write_text("version=0\n")
     compile_files([WAITING], built / "waiting", known)
     service = built / "waiting" / "META-INF" / "services" / WAITING_SERVICE
     service.parent.mkdir(parents=True)
