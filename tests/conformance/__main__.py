@@ -18,6 +18,7 @@ from tests.conformance.compare import (
     summary,
     table,
 )
+from tests.conformance.java import JAVA_SUITE, java_jobs
 from tests.conformance.running import ROOT, Job, own_network, server_commands
 from tests.conformance.suites import SUITES, find_checkout, make_environment, python_jobs
 
@@ -31,8 +32,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--c", metavar="DIR", help="a checkout of nats.c; cmake, a compiler")
     parser.add_argument("--js", metavar="DIR", help="a checkout of nats.js; deno")
     parser.add_argument("--js-imports", default="", metavar="FILE", help="where jsr.io is not")
+    parser.add_argument("--java", metavar="DIR", help="a checkout of nats.java; a JDK, maven")
+    parser.add_argument("--java-runner", default="", metavar="DIR", help="where no release is")
     parser.add_argument("--python", default="python3.13", help="for nats.py, 3.13 or newer")
-    names = [*(suite.name for suite in SUITES), *sorted(client_suites())]
+    names = [*(suite.name for suite in SUITES), *sorted(client_suites()), JAVA_SUITE]
     parser.add_argument("--package", action="append", choices=names, help="only this; repeatable")
     parser.add_argument("--runs", type=int, default=1, help="how often, all must be as expected")
     parser.add_argument("-k", default="", help="only tests that match, as the suite's program says")
@@ -43,8 +46,8 @@ def arguments() -> argparse.Namespace:
         "--logs", default=".venv-conformance/logs", help="for the suites' own words"
     )
     given = parser.parse_args()
-    if not (given.checkout or given.c or given.js):
-        parser.error("a checkout is needed: of nats.py, of nats.c (--c) or of nats.js (--js)")
+    if not (given.checkout or given.c or given.js or given.java):
+        parser.error("a checkout is needed: of nats.py, or --c, --js, --java with one")
     return given
 
 
@@ -58,6 +61,8 @@ def find_jobs(given: argparse.Namespace) -> list[Job]:
         jobs += c_jobs(Path(given.c).resolve(), PLACE)
     if given.js:
         jobs += js_jobs(Path(given.js).resolve(), PLACE, given.js_imports)
+    if given.java:
+        jobs += java_jobs(Path(given.java).resolve(), PLACE, given.java_runner)
     return [job for job in jobs if not given.package or job.name in given.package]
 
 

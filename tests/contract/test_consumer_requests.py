@@ -158,3 +158,39 @@ async def test_the_last_message_counts_even_if_it_is_gone(
         starts.append((made["delivered"]["stream_seq"], made["num_pending"]))
         await api(client, f"CONSUMER.DELETE.{fresh}.c")
     assert starts == [(2, 0), (1, 1)]
+
+
+LATER = {"inactive_threshold": 60 * SECOND_NS}
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({}, 10148),
+        ({"filter_subject": "{}.a"}, 10148),
+        (LATER, None),
+        ({"durable_name": "c"}, None),
+    ],
+    ids=["ephemeral", "filtered", "own threshold", "durable"],
+)
+@pytest.mark.parametrize("limits", [False, True], ids=["", "limits of the stream"])
+async def test_a_second_creation_by_name(
+    client: Client, fresh: str, fields: dict[str, Any], code: int | None, limits: bool
+) -> None:
+    """Who creates an ephemeral consumer a second time is told, unless a threshold is given."""
+    filled = {
+        key: str(one).format(fresh) if "filter" in key else one for key, one in fields.items()
+    }
+    common = {"consumer_limits": LATER} if limits else {}
+    made = {"name": fresh, "subjects": [f"{fresh}.>"], **common}
+    assert "error" not in await api(client, f"STREAM.CREATE.{fresh}", made)
+    subject = ".".join(
+        ["CONSUMER.CREATE", fresh, "c", *filter(None, [filled.get("filter_subject")])]
+    )
+    config = {"name": "c", "ack_policy": "explicit", **filled}
+    body = {"stream_name": fresh, "config": config, "action": "create"}
+    first, second = [await api(client, subject, body) for _ in range(2)]
+    assert "error" not in first
+    assert second.get("error", {}).get("err_code") == (None if limits else code)
+    again = await api(client, subject, body | {"action": "update"})
+    assert again["config"] == first["config"]

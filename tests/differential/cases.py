@@ -96,16 +96,14 @@ def consumers(random: Random, ask: Ask, name: str) -> None:
         drawn = changed(random, config, CONSUMER, prefix) if number != 1 else config
         if SPREAD in name:
             drawn.pop("sourcing", None)  # Answered as a reset there: docs/differences.md.
-        answer = ask(*consumer_request(random, stream, name, drawn, number))
+        answer = ask(*consumer_request(random, stream, name, drawn))
         if "error" not in answer:
             config = drawn
     ask(f"CONSUMER.INFO.{stream}.{name}", b"")
     ask(f"CONSUMER.DELETE.{stream}.{name}", b"")
 
 
-def consumer_request(
-    random: Random, stream: str, name: str, config: Config, number: int
-) -> tuple[str, Config]:
+def consumer_request(random: Random, stream: str, name: str, config: Config) -> tuple[str, Config]:
     """Subject and body: there are four ways to ask."""
     body: Config = {"stream_name": stream, "config": config}
     chance = random.random()
@@ -113,8 +111,6 @@ def consumer_request(
         body["stream_name"] = random.choice(("ORIGIN", "", "x", None))
     if random.random() < 0.5:
         body["action"] = random.choice(ACTIONS)
-    if number and body.get("action") == "create" and not config.get("durable_name"):
-        body["action"] = ""  # The same once more is no mistake here: docs/differences.md.
     if random.random() < 0.1:
         body["pedantic"] = random.choice((True, True, False, "x"))
     way = random.random()

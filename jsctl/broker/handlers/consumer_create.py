@@ -66,6 +66,8 @@ def create(view: View, request: ApiRequest, call: ApiCall) -> Decision:
     if sourcing_consumers.is_direct(config, stream.config):
         return sourcing_consumers.create(view, request, stream, config)
     if old is not None:
+        if asked.action is ConsumerAction.CREATE and _never_same(asked.config, stream):
+            raise api_error("JSConsumerAlreadyExists")
         made = _updated(view, request, stream, old, config, asked.action)
     else:
         made = _created(view, request, stream, config, asked.action, account)
@@ -101,6 +103,16 @@ def _limits(view: View, account: AccountQuota | None) -> ConsumerLimits:
         account_ack_pending_max=0 if account is None else account.ack_pending_max,
         request_batch_max=view.config_limits.request_batch_max,
     )
+
+
+def _never_same(asked: ConsumerConfig, stream: StreamAssignment) -> bool:
+    """Whether no consumer that exists is the one that is to be created.
+
+    nats-server compares before it fills in how long an ephemeral one may be unused. Clients that
+    create one by its name count on it: who comes second is told.
+    """
+    given = asked.inactive_threshold > 0 or stream.config.consumer_limits.inactive_threshold > 0
+    return not (asked.durable_name or given)
 
 
 def _updated(
