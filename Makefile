@@ -178,10 +178,10 @@ bench: install ## ratios against nats-server on this machine
 # nats.py's suites ask for a newer Python than the package does.
 SUITES_PYTHON ?= python3.13
 
-conformance: install ## clients' suites on both servers: make conformance CHECKOUT=nats.py [C=nats.c] [JS=nats.js] [RUNS=3]
-	@test -n "$(CHECKOUT)$(C)$(JS)" || { echo "CHECKOUT=DIR of nats.py is needed, or C=DIR, JS=DIR"; exit 1; }
+conformance: install ## clients' suites on both servers: make conformance CHECKOUT=nats.py [C=nats.c] [JS=nats.js] [RS=nats.rs] [RUNS=3]
+	@test -n "$(CHECKOUT)$(C)$(JS)$(RS)" || { echo "CHECKOUT=DIR of nats.py is needed, or C=DIR, JS=DIR, RS=DIR"; exit 1; }
 	$(BIN)/python -m tests.conformance --python $(SUITES_PYTHON) $(if $(RUNS),--runs $(RUNS)) \
-		$(if $(C),--c $(C)) $(if $(JS),--js $(JS)) $(CHECKOUT)
+		$(if $(C),--c $(C)) $(if $(JS),--js $(JS)) $(if $(RS),--rs $(RS)) $(CHECKOUT)
 
 pictures: install ## the pictures of the dashboard in docs/pictures
 	TZ=UTC COLORTERM=truecolor $(BIN)/python -m tests.dashboard.pictures docs/pictures
