@@ -158,3 +158,23 @@ async def test_the_last_message_counts_even_if_it_is_gone(
         starts.append((made["delivered"]["stream_seq"], made["num_pending"]))
         await api(client, f"CONSUMER.DELETE.{fresh}.c")
     assert starts == [(2, 0), (1, 1)]
+
+
+async def test_the_config_has_a_name_only_if_somebody_gave_one(
+    client: Client, js: JetStreamContext, fresh: str
+) -> None:
+    await js.add_stream(StreamConfig(name=fresh, subjects=[f"{fresh}.>"]))
+    for asked, given in (({}, None), ({"deliver_subject": "x"}, None), ({"name": "c"}, "c")):
+        body = {"stream_name": fresh, "config": {"ack_policy": "none", **asked}}
+        made = await api(client, f"CONSUMER.CREATE.{fresh}", body)
+        name = made["name"]
+        info = await api(client, f"CONSUMER.INFO.{fresh}.{name}")
+        listed = await api(client, f"CONSUMER.LIST.{fresh}")
+        shown = [made, info, *(one for one in listed["consumers"] if one["name"] == name)]
+        assert [one["config"].get("name") for one in shown] == [given] * 3
+        # Who asks by the name that was made up gives it.
+        again = await api(
+            client, f"CONSUMER.CREATE.{fresh}.{name}", {**body, "config": made["config"]}
+        )
+        assert again["created"] == made["created"]
+        assert again["config"]["name"] == name
