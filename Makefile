@@ -178,10 +178,11 @@ bench: install ## ratios against nats-server on this machine
 # nats.py's suites ask for a newer Python than the package does.
 SUITES_PYTHON ?= python3.13
 
-conformance: install ## clients' suites on both servers: make conformance CHECKOUT=nats.py [C=nats.c] [JS=nats.js] [JAVA=nats.java] [RUNS=3]
-	@test -n "$(CHECKOUT)$(C)$(JS)$(JAVA)" || { echo "CHECKOUT=DIR of nats.py is needed, or C=DIR, JS=DIR, JAVA=DIR"; exit 1; }
+conformance: install ## clients' suites on both servers: make conformance CHECKOUT=nats.py [C=nats.c] [JS=nats.js] [JAVA=nats.java] [RS=nats.rs] [RUNS=3]
+	@test -n "$(CHECKOUT)$(C)$(JS)$(JAVA)$(RS)" \
+		|| { echo "CHECKOUT=DIR of nats.py is needed, or C=DIR, JS=DIR, JAVA=DIR, RS=DIR"; exit 1; }
 	$(BIN)/python -m tests.conformance --python $(SUITES_PYTHON) $(if $(RUNS),--runs $(RUNS)) \
-		$(if $(C),--c $(C)) $(if $(JS),--js $(JS)) \
+		$(if $(C),--c $(C)) $(if $(JS),--js $(JS)) $(if $(RS),--rs $(RS)) \
 		$(if $(JAVA),--java $(JAVA)) $(if $(JAVA_RUNNER),--java-runner $(JAVA_RUNNER)) $(CHECKOUT)
 
 pictures: install ## the pictures of the dashboard in docs/pictures

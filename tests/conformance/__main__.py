@@ -20,6 +20,7 @@ from tests.conformance.compare import (
 )
 from tests.conformance.java import JAVA_SUITE, java_jobs
 from tests.conformance.running import ROOT, Job, own_network, server_commands
+from tests.conformance.rust import RUST_SUITE, rust_jobs
 from tests.conformance.suites import SUITES, find_checkout, make_environment, python_jobs
 
 PLACE = ROOT / ".venv-conformance"
@@ -34,8 +35,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--js-imports", default="", metavar="FILE", help="where jsr.io is not")
     parser.add_argument("--java", metavar="DIR", help="a checkout of nats.java; a JDK, maven")
     parser.add_argument("--java-runner", default="", metavar="DIR", help="where no release is")
+    parser.add_argument("--rs", metavar="DIR", help="a checkout of nats.rs; cargo")
     parser.add_argument("--python", default="python3.13", help="for nats.py, 3.13 or newer")
-    names = [*(suite.name for suite in SUITES), *sorted(client_suites()), JAVA_SUITE]
+    clients = [*sorted(client_suites()), JAVA_SUITE, RUST_SUITE]
+    names = [*(suite.name for suite in SUITES), *clients]
     parser.add_argument("--package", action="append", choices=names, help="only this; repeatable")
     parser.add_argument("--runs", type=int, default=1, help="how often, all must be as expected")
     parser.add_argument("-k", default="", help="only tests that match, as the suite's program says")
@@ -46,13 +49,13 @@ def arguments() -> argparse.Namespace:
         "--logs", default=".venv-conformance/logs", help="for the suites' own words"
     )
     given = parser.parse_args()
-    if not (given.checkout or given.c or given.js or given.java):
-        parser.error("a checkout is needed: of nats.py, or --c, --js, --java with one")
+    if not (given.checkout or given.c or given.js or given.java or given.rs):
+        parser.error("a checkout is needed: of nats.py, or --c, --js, --java, --rs with one")
     return given
 
 
 def find_jobs(given: argparse.Namespace) -> list[Job]:
-    """What is to run; the suites of C are built, those of Python get their environment."""
+    """What is to run; the suites of C and Rust are built, those of Python get their environment."""
     jobs: list[Job] = []
     if given.checkout:
         checkout = find_checkout(given.checkout)
@@ -63,6 +66,8 @@ def find_jobs(given: argparse.Namespace) -> list[Job]:
         jobs += js_jobs(Path(given.js).resolve(), PLACE, given.js_imports)
     if given.java:
         jobs += java_jobs(Path(given.java).resolve(), PLACE, given.java_runner)
+    if given.rs:
+        jobs += rust_jobs(Path(given.rs).resolve(), PLACE)
     return [job for job in jobs if not given.package or job.name in given.package]
 
 

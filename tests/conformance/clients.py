@@ -35,7 +35,7 @@ def client_suites() -> set[str]:
 def c_jobs(checkout: Path, place: Path) -> Iterator[Job]:
     """The suite of nats.c, built below `place`."""
     source, build = place / "nats.c", place / "nats.c-build"
-    _copy(checkout, source, "CMakeLists.txt")
+    copy_checkout(checkout, source, "CMakeLists.txt")
     options = [f"-D{option}" for option in C_OPTIONS]
     subprocess.run(["cmake", "-S", str(source), "-B", str(build), *options], check=True)
     subprocess.run(["cmake", "--build", str(build), "--parallel", str(os.cpu_count())], check=True)
@@ -63,7 +63,7 @@ def c_jobs(checkout: Path, place: Path) -> Iterator[Job]:
 def js_jobs(checkout: Path, place: Path, import_map: str) -> Iterator[Job]:
     """The suites of nats.js. Its imports come from jsr.io, or from where `import_map` says."""
     source = place / "nats.js"
-    _copy(checkout, source, "deno.json")
+    copy_checkout(checkout, source, "deno.json")
     imports = ("--no-config", "--import-map", str(Path(import_map).resolve())) if import_map else ()
     variables = {"DENO_DIR": str(place / "deno"), "DENO_NO_UPDATE_CHECK": "1", "NO_COLOR": "1"}
     # Here, as a network of the suites' own leads nowhere.
@@ -88,7 +88,7 @@ def js_jobs(checkout: Path, place: Path, import_map: str) -> Iterator[Job]:
         yield Job(JS_NAME.format(package), run)
 
 
-def _copy(checkout: Path, to: Path, needed: str) -> None:
+def copy_checkout(checkout: Path, to: Path, needed: str) -> None:
     """A fresh copy, of what is a checkout: it has the file `needed`."""
     if not (checkout / needed).is_file():
         raise SystemExit(f"{checkout} is no checkout of {to.name}: no {needed}")

@@ -90,9 +90,16 @@ def own_network() -> tuple[str, ...]:
 
 
 def run_words(
-    words: Sequence[str], directory: Path, variables: Mapping[str, str], log: Path
-) -> None:
-    """Run in a process group of its own, so that no server outlives its suite."""
+    words: Sequence[str],
+    directory: Path,
+    variables: Mapping[str, str],
+    log: Path,
+    timeout_s: int = SUITE_TIMEOUT_S,
+) -> int:
+    """The exit status. It runs in a process group of its own, so that no server outlives it.
+
+    Raises subprocess.TimeoutExpired.
+    """
     with open(log, "wb") as file:
         process = subprocess.Popen(
             [*own_network(), *words],
@@ -104,7 +111,7 @@ def run_words(
             stderr=subprocess.STDOUT,
         )
         try:
-            process.wait(timeout=SUITE_TIMEOUT_S)
+            return process.wait(timeout=timeout_s)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

@@ -23,6 +23,7 @@ from tests.conformance.compare import (
 )
 from tests.conformance.java import JAVA_SUITE
 from tests.conformance.running import read_report
+from tests.conformance.rust import RUST_SUITE
 from tests.conformance.suites import SUITES
 
 PASS, SKIP, FAIL = Outcome.PASS, Outcome.SKIP, Outcome.FAIL
@@ -135,7 +136,7 @@ def test_a_report_is_read_with_the_worst_end_of_a_test(tmp_path: Path) -> None:
 
 def test_every_expected_failure_has_a_reason_and_a_suite() -> None:
     expected = read_expected()
-    names = {suite.name for suite in SUITES} | client_suites() | {JAVA_SUITE}
+    names = {suite.name for suite in SUITES} | client_suites() | {JAVA_SUITE, RUST_SUITE}
     for test, listed in expected.items():
         assert test.partition(" ")[0] in names, test
         assert listed.reason

@@ -194,3 +194,23 @@ async def test_a_second_creation_by_name(
     assert second.get("error", {}).get("err_code") == (None if limits else code)
     again = await api(client, subject, body | {"action": "update"})
     assert again["config"] == first["config"]
+
+
+async def test_the_config_has_a_name_only_if_somebody_gave_one(
+    client: Client, js: JetStreamContext, fresh: str
+) -> None:
+    await js.add_stream(StreamConfig(name=fresh, subjects=[f"{fresh}.>"]))
+    for asked, given in (({}, None), ({"deliver_subject": "x"}, None), ({"name": "c"}, "c")):
+        body = {"stream_name": fresh, "config": {"ack_policy": "none", **asked}}
+        made = await api(client, f"CONSUMER.CREATE.{fresh}", body)
+        name = made["name"]
+        info = await api(client, f"CONSUMER.INFO.{fresh}.{name}")
+        listed = await api(client, f"CONSUMER.LIST.{fresh}")
+        shown = [made, info, *(one for one in listed["consumers"] if one["name"] == name)]
+        assert [one["config"].get("name") for one in shown] == [given] * 3
+        # Who asks by the name that was made up gives it.
+        again = await api(
+            client, f"CONSUMER.CREATE.{fresh}.{name}", {**body, "config": made["config"]}
+        )
+        assert again["created"] == made["created"]
+        assert again["config"]["name"] == name

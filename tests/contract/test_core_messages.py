@@ -237,3 +237,26 @@ def test_bytes_on_the_socket(broker: Broker, case: str) -> None:
             lines.append(line.decode().rstrip("\r\n"))
     heard = [line for line in lines if not line.startswith("INFO")]
     assert "|".join(heard).replace("+OK|", "+OK ") == expected
+
+
+INFO = {
+    *("server_id", "server_name", "version", "proto", "go", "host", "port", "headers"),
+    *("max_payload", "jetstream", "client_id", "client_ip", "api_lvl"),
+}
+OF_EITHER = [{"git_commit", "xkey"}, {"jsctl_version"}]
+
+
+def test_what_a_server_says_of_itself(broker: Broker) -> None:
+    with (
+        socket.create_connection(("127.0.0.1", broker.port), WAIT_S) as peer,
+        peer.makefile("rb") as stream,
+    ):
+        first = json.loads(stream.readline().removeprefix(b"INFO "))
+        peer.sendall(b'CONNECT {"verbose":false,"protocol":1}\r\nPING\r\n')
+        assert stream.readline() == b"PONG\r\n"
+        second = json.loads(stream.readline().removeprefix(b"INFO "))
+    own = first.keys() - INFO
+    assert own in OF_EITHER and first.keys() == INFO | own
+    assert second.keys() - first.keys() == {"connect_info", "remote_account"}
+    assert {key: second[key] for key in first} == first
+    assert (second["connect_info"], second["remote_account"]) == (True, "$G")

@@ -165,8 +165,6 @@ def _created(
     name = config.name
     while not name or (not config.name and meta.consumer(request.account, stream.name, name)):
         name = view.new_name(NAME_LENGTH)
-    if name != config.name:
-        config = replace(config, name=name)
     return ConsumerAssignment(
         account=request.account,
         stream=stream.name,

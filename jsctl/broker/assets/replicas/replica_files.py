@@ -40,17 +40,19 @@ class ReplicaFiles:
 
     def write(self, index: int, term: int, members: bytes, *snapshot: Piece) -> WriteState:
         """A job for the disk. The snapshot's pieces stay as they are until it ran."""
-        assert index >= 0 and term >= 0
-        state = GroupState(self.next_generation(), index, term, members, b"")
+        state = self._next(index, term, members)
         return WriteState(self.disk, self.directory, state, (), snapshot)
 
     def write_later(
         self, index: int, term: int, members: bytes, encode: Callable[[], bytes]
     ) -> WriteState:
         """The same, where the job encodes the snapshot."""
-        job = self.write(index, term, members)
-        job.encode = encode
-        return job
+        state = self._next(index, term, members)
+        return WriteState(self.disk, self.directory, state, (), encode=encode)
+
+    def _next(self, index: int, term: int, members: bytes) -> GroupState:
+        assert index >= 0 and term >= 0
+        return GroupState(self.next_generation(), index, term, members, b"")
 
     def overtaken(self) -> None:
         """The newest file speaks of another state: the next checkpoint writes one."""
