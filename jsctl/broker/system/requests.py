@@ -30,7 +30,7 @@ from jsctl.broker.system.monitoring.general import idz, server_info, statsz
 from jsctl.broker.system.monitoring.http import plain
 from jsctl.broker.system.monitoring.jetstream import jsz_account
 from jsctl.broker.system.monitoring.view import ServerView
-from jsctl.broker.system.monitoring.words import NotMine, Refused
+from jsctl.broker.system.monitoring.words import Absent, NotMine, Refused
 from jsctl.dataclass import dataclass, replace
 
 T = TypeVar("T")
@@ -273,6 +273,8 @@ class SysServices:
             data = answer(view, _fill(options, document))
         except DecodeError as error:
             return self._failure(view, 400, str(error))
+        except Absent:
+            data = {}
         except Refused as error:
             return self._failure(view, 500, str(error), data=None)
         except NotMine:

@@ -6,7 +6,7 @@ import getpass
 import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +16,9 @@ from jsctl.api.codec import dumps
 from jsctl.api.errors import ApiError
 from jsctl.api.times import SECOND_NS, format_duration, format_time
 from jsctl.client.facts import connection_facts
-from jsctl.client.system import NatsSystem, SystemReply
+from jsctl.client.system import SILENCE_SECONDS, NatsSystem, SystemReply
 from jsctl.commands.audit.examples import at, number, objects, text
+from jsctl.commands.audit.silence import Silence
 from jsctl.commands.toolkit.archives.files import LOG, METADATA, UNCLUSTERED, BadName, Writer
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.interrupts import told
@@ -119,23 +120,39 @@ def _can_be_asked(subject: str) -> bool:
 
 
 class _Gathering:
-    """One run: who is there, and what was written so far."""
+    """One run: who is there, and what was written so far.
+
+    `servers` are those that are wanted, `everybody` the names of all that answer, by id; `accounts`
+    has the ids of the servers that know each of them.
+    """
 
     def __init__(self, call: Call, client: "NatsClient", archive: Writer) -> None:
         self.call, self.client, self.archive = call, client, archive
         self.system = self._asking(call.settings)
+        self.hasty = self._asking(call.settings, SILENCE_SECONDS)
         self.servers: dict[str, SystemReply] = {}
-        self.accounts: dict[str, int] = {}
+        self.everybody: dict[str, str] = {}
+        self.accounts: dict[str, list[str]] = {}
+        self.silence = Silence(self._answers)
         self.cpu_ns = call.duration("cpu-profile-duration")
         self.system_account = ""
         self.captured = bytearray()
         self.count = 0
 
-    def _asking(self, settings: "Settings") -> NatsSystem:
+    def _asking(self, settings: "Settings", silence_seconds: float = 0.0) -> NatsSystem:
         """What one server tells that nobody can read keeps nothing of the others."""
         return NatsSystem(
-            self.client, settings, unreadable=lambda problem: self.tell(problem, error=True)
+            self.client,
+            settings,
+            silence_seconds=silence_seconds,
+            unreadable=lambda problem: self.tell(problem, error=True),
         )
+
+    async def _answers(self, server_id: str) -> bool:
+        try:
+            return bool(await self.system.gather("STATSZ", server_id=server_id))
+        except JsctlError:
+            return False  # nobody listens to what is for it
 
     def tell(self, line: str, *, error: bool = False) -> None:
         """A line of the log; the archive keeps all."""
@@ -166,6 +183,7 @@ class _Gathering:
         if len(replies) < max((number(one.data, "active_servers") for one in replies), default=0):
             # One that is slow is one to be looked at: it has all the time that there is.
             replies = await self.system.gather("", expected=SERVERS_MAX)
+        self.everybody = {reply.server.id: reply.server.name for reply in replies}
         for reply in replies:
             if not wanted or reply.server.cluster == wanted:
                 self.servers[reply.server.id] = reply
@@ -182,7 +200,7 @@ class _Gathering:
             names = [str(name) for name in found] if isinstance(found, list) else []
             self.tell(f"Discovered {len(names)} accounts on server {reply.server.name}")
             for name in names:
-                self.accounts[name] = self.accounts.get(name, 0) + 1
+                self.accounts.setdefault(name, []).append(reply.server.id)
             told = text(reply.data, "system_account")
             if told and not self.system_account:
                 self.system_account = told
@@ -207,7 +225,10 @@ class _Gathering:
         for offset in range(0, PAGES_MAX * PAGE, PAGE):
             options = self._options(kind, offset)
             replies = await self._asked(
-                f"$SYS.REQ.SERVER.{server_id}.{kind}", options, 1, f"{kind} from server {name}"
+                f"$SYS.REQ.SERVER.{server_id}.{kind}",
+                options,
+                [server_id],
+                f"{kind} from server {name}",
             )
             for reply in replies:
                 self._keep(reply, reply.document, {"artifact_type": _SERVER_KINDS[kind]})
@@ -256,7 +277,7 @@ class _Gathering:
                 replies = await self._asked(
                     f"$SYS.REQ.SERVER.{server_id}.PROFILEZ",
                     options,
-                    1,
+                    [server_id],
                     f"{profile} profile from server {server.server.name}",
                     system=patient if profile == "cpu" else None,
                 )
@@ -294,8 +315,10 @@ class _Gathering:
                     if option
                     else f"$SYS.REQ.ACCOUNT.{account}.{kind}"
                 )
+                whom = self.everybody if option else servers
+                options = {option: account} if option else {}
                 replies = await self._asked(
-                    subject, {option: account} if option else {}, servers, f"{kind} for {account}"
+                    subject, options, whom, f"{kind} for {account}", kind=kind
                 )
                 for reply in replies:
                     if reply.server.id in self.servers:
@@ -305,7 +328,7 @@ class _Gathering:
 
     async def _streams(self) -> None:
         self.tell("Gathering streams data...")
-        for account, servers in sorted(self.accounts.items()):
+        for account in sorted(self.accounts):
             if account == self.system_account:
                 continue
             options: dict[str, object] = {
@@ -317,7 +340,11 @@ class _Gathering:
                 "direct_consumer": True,
             }
             replies = await self._asked(
-                "$SYS.REQ.SERVER.PING.JSZ", options, servers, f"streams of account {account}"
+                "$SYS.REQ.SERVER.PING.JSZ",
+                options,
+                self.everybody,
+                f"streams of account {account}",
+                kind="JSZ",
             )
             names: set[str] = set()
             for reply in replies:
@@ -349,23 +376,32 @@ class _Gathering:
         self,
         subject: str,
         options: Mapping[str, object],
-        expected: int,
+        servers: Collection[str],
         what: str,
         *,
+        kind: str = "",
         system: NatsSystem | None = None,
     ) -> list[SystemReply]:
-        """The good answers; what goes wrong is logged."""
+        """The good answers of these servers; what goes wrong is logged."""
         body = dumps(dict(options)) if options else b""
         if not _can_be_asked(subject):
             self.tell(f"Failed to request {what}: no subject can have that name", error=True)
             return []
+        if not (waited := self.silence.waited_for(servers)):
+            self.tell(f"Failed to request {what}: nobody answers any more", error=True)
+            return []
+        hasty = self.hasty if self.silence.is_doubtful(waited, kind) else self.system
         try:
-            replies = await (system or self.system).gather_on(subject, body, expected=expected)
+            replies = await (system or hasty).gather_on(subject, body, expected=len(waited))
         except (JsctlError, ApiError, ValueError) as error:
             self.tell(f"Failed to request {what}: {error}", error=True)
             return []
         if not replies:
             self.tell(f"Failed to request {what}: nobody answered", error=True)
+        known = {reply.server.id for reply in replies}
+        for one in await self.silence.note([one for one in waited if one not in known], kind):
+            name = self.everybody.get(one, one)
+            self.tell(f"Server {name} does not answer any more, and is asked nothing", error=True)
         return self._good(replies)
 
     def _good(self, replies: list[SystemReply]) -> list[SystemReply]:

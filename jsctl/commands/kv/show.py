@@ -29,6 +29,8 @@ from jsctl.render.reports.buckets import (
 )
 from jsctl.render.table import safe
 
+NEW_AND_OLD = "nats: invalid jetstream option: updates only cannot be used with include history"
+
 
 async def ls(call: Call) -> None:
     """All buckets, smallest first, or the keys of one."""
@@ -110,9 +112,12 @@ async def watch(call: Call) -> None:
         only_new=call.flag("updates"),
         from_revision=int(revision),
     )
-    async with opened(call) as (_, bucket), bucket.watch(wanted) as watching:
-        async for entry in watching.all():
-            _print_change(call, bucket.name, entry)
+    async with opened(call) as (_, bucket):
+        if wanted.history and wanted.only_new:
+            raise UsageError(NEW_AND_OLD)
+        async with bucket.watch(wanted) as watching:
+            async for entry in watching.all():
+                _print_change(call, bucket.name, entry)
 
 
 def _print_change(call: Call, bucket: str, entry: Entry) -> None:

@@ -59,7 +59,8 @@ async def edit(call: Call) -> None:
 def _with_flags(call: Call, config: StreamConfig) -> StreamConfig:
     """The configuration with what was given on the command line."""
     if call.given("ttl"):
-        config = replace(config, max_age=call.duration("ttl"))
+        # The server chooses a window of duplicates again, which is no longer than what is kept.
+        config = replace(config, max_age=call.duration("ttl"), duplicate_window=0)
     if call.given("max-bucket-size"):
         config = replace(config, max_bytes=call.size("max-bucket-size") or -1)
     if call.given("description"):

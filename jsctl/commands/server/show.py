@@ -15,11 +15,11 @@ from jsctl.render.reports.server.overview import (
     SERVER_COLUMNS,
     cluster_footer,
     cluster_rows,
+    ping_line,
     server_footer,
     server_rows,
     sort_servers,
 )
-from jsctl.render.table import safe
 
 ID_LENGTH = 56
 GRAPH_MS = 25
@@ -67,7 +67,7 @@ async def ping(call: Call) -> int:
         return 0
     for reply in replies:
         head = f"{reply.server.id} " if call.flag("id") else ""
-        call.output.print(f"{head}{safe(reply.server.name):<60} rtt={_milliseconds(reply.rtt_ns)}")
+        call.output.print(head + ping_line(reply.server.name, reply.rtt_ns))
     _ping_statistics(call, [reply.rtt_ns / 1e6 for reply in replies])
     if len(replies) < wanted:
         call.output.print(f"\nMissing {wanted - len(replies)} server(s)")
@@ -76,10 +76,6 @@ async def ping(call: Call) -> int:
 
 def _ping_document(reply: SystemReply) -> dict[str, object]:
     return {"name": reply.server.name, "id": reply.server.id, "rtt": reply.rtt_ns}
-
-
-def _milliseconds(rtt_ns: int) -> str:
-    return f"{rtt_ns / 1e6:.6f}".rstrip("0").rstrip(".") + "ms"
 
 
 def _ping_statistics(call: Call, times: list[float]) -> None:

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from jsctl.client.services import (
     Document,
     answers,
     endpoints,
+    first,
     number_of,
     subject_of,
     text_of,
@@ -23,19 +25,25 @@ from jsctl.render.reports.services import (
 )
 from jsctl.render.table import safe
 
+if TYPE_CHECKING:
+    from jsctl.client.library import NatsClient
 
-async def _gather(call: Call, verb: str, service: str = "", instance: str = "") -> list[Document]:
-    """What all that answer say, by name and id."""
+
+async def _all(call: Call, verb: str, service: str = "", instance: str = "") -> list[Document]:
     async with call.client("setup failed") as client:
-        subject = subject_of(verb, service, instance)
-        found = [one.document async for one in answers(client, subject, call.settings.timeout)]
+        return await _gather(call, client, subject_of(verb, service, instance))
+
+
+async def _gather(call: Call, client: "NatsClient", subject: str) -> list[Document]:
+    """What all that answer say, by name and id."""
+    found = [one.document async for one in answers(client, subject, call.settings.timeout)]
     return sorted(found, key=lambda one: (text_of(one, "name"), text_of(one, "id")))
 
 
 async def list_services(call: Call) -> None:
     """All services, or the instances of one."""
     name = call.text("service")
-    found = await _gather(call, "INFO", name)
+    found = await _all(call, "INFO", name)
     if call.as_json:
         call.output.json(found)
         return
@@ -50,26 +58,33 @@ async def info(call: Call) -> None:
     """What one instance offers and how it does."""
     name, instance = call.text("service"), call.text("id")
     wanted = _pattern(call)
-    found = await _gather(call, "INFO", name, instance)
-    if not found:
-        call.output.print("{}" if call.as_json else "No results received")
-        return
-    told = found[0]
-    try:
-        known = await _gather(call, "STATS", text_of(told, "name"), text_of(told, "id"))
-    except Unreachable:
-        raise Unreachable("no micro instances found") from None
-    if not known:
-        what = f"{text_of(told, 'name')} > {text_of(told, 'id')}"
-        raise JsctlError(f"no statistics received for {what}")
+    async with call.client("setup failed") as client:
+        found = await _gather(call, client, subject_of("INFO", name, instance))
+        if not found:
+            call.output.print("{}" if call.as_json else "No results received")
+            return
+        told = found[0]
+        known = await _statistics_of(call, client, told)
     if call.as_json:
-        both = {"info": _matching(told, wanted), "stats": _matching(known[0], wanted)}
+        both = {"info": _matching(told, wanted), "stats": _matching(known, wanted)}
         call.output.json(both)
         return
     shown = [one for one in endpoints(told) if wanted.search(text_of(one, "name"))]
-    counted = [one for one in endpoints(known[0]) if wanted.search(text_of(one, "name"))]
-    total = len(endpoints(known[0]))
-    call.output.details(service_screen(told, shown, known[0], counted, total))
+    counted = [one for one in endpoints(known) if wanted.search(text_of(one, "name"))]
+    total = len(endpoints(known))
+    call.output.details(service_screen(told, shown, known, counted, total))
+
+
+async def _statistics_of(call: Call, client: "NatsClient", told: Document) -> Document:
+    """Of the one instance that told about itself: nobody else is waited for."""
+    name, instance = text_of(told, "name"), text_of(told, "id")
+    try:
+        known = await first(client, subject_of("STATS", name, instance), call.settings.timeout)
+    except Unreachable:
+        raise Unreachable("no micro instances found") from None
+    if known is None:
+        raise JsctlError(f"no statistics received for {name} > {instance}")
+    return known
 
 
 def _pattern(call: Call) -> re.Pattern[str]:
@@ -87,7 +102,7 @@ def _matching(document: Document, wanted: re.Pattern[str]) -> Document:
 async def stats(call: Call) -> None:
     """How the endpoints of all instances do."""
     name = call.text("service")
-    found = await _gather(call, "STATS", name, call.text("id"))
+    found = await _all(call, "STATS", name, call.text("id"))
     if not found and not call.output.machine:
         call.output.print("No responses received")
         return

@@ -146,7 +146,7 @@ async def subjects(call: Call) -> None:
     async with call.manager() as manager:
         name = await pick_stream(call, manager)
         wanted = call.text("filter")
-        found = await manager.stream_subjects(name, wanted)
+        found = await manager.stream_subjects(name, wanted or ">")
     by_name = call.text("sort") == "name"
     counts = sorted(found.items(), key=lambda item: item[0] if by_name else (item[1], item[0]))
     if call.flag("reverse"):

@@ -125,6 +125,15 @@ def _metadata(document: Document) -> list[str]:
     return pairs({str(k): str(v) for k, v in found.items()}) if isinstance(found, dict) else []
 
 
+def _since(started: str) -> str:
+    """Empty where that is not told, and as it is told where it is no time."""
+    try:
+        age_ns = time.time_ns() - parse_time(started)
+    except ValueError:
+        return started
+    return f"{moment(started)} ({duration(max(0, age_ns))} ago)" if started else ""
+
+
 def _add_statistics(screen: Details, one: Document, started: str) -> None:
     screen.section(f"{_text(one, 'name') or 'default'} Endpoint Statistics", indent=2)
     group = _text(one, "queue_group")
@@ -132,11 +141,7 @@ def _add_statistics(screen: Details, one: Document, started: str) -> None:
     took = duration(_whole(one, "processing_time"))
     mean = duration(_whole(one, "average_processing_time"))
     screen.row("Processing Time", f"{took} (average {mean})")
-    try:
-        age = duration(max(0, time.time_ns() - parse_time(started)))
-        screen.row("Started", f"{moment(started)} ({age} ago)")
-    except ValueError:
-        screen.row("Started", started)
+    screen.row_if("Started", _since(started))
     screen.row("Errors", number(_whole(one, "num_errors")))
     screen.row_if("Last Error", _text(one, "last_error"))
     if one.get("data") is not None:

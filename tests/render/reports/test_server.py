@@ -1,5 +1,7 @@
 """Rows of the reports about servers, their connections and JetStream."""
 
+import pytest
+
 from jsctl.api.cluster import PeerInfo
 from jsctl.api.monitoring.connz import ConnInfo
 from jsctl.api.monitoring.jsz import JetStreamConfig, JetStreamStats, Jsz, MetaClusterInfo
@@ -29,6 +31,7 @@ from jsctl.render.reports.server.overview import (
     SERVER_COLUMNS,
     cluster_footer,
     cluster_rows,
+    ping_line,
     server_footer,
     server_rows,
     sort_servers,
@@ -182,3 +185,12 @@ def test_accounts_sum_their_connections() -> None:
     ]
     assert [row.account for row in top_accounts(found, "in-bytes", 1)] == ["B"]
     assert [row.account for row in top_accounts(found, "conns", 5, reverse=True)] == ["A", "B"]
+
+
+@pytest.mark.parametrize(
+    ("rtt_ns", "shown"),
+    [(797_560, "797.56µs"), (1_592_016, "1.592016ms"), (20_000_000, "20ms"), (850, "850ns")],
+)
+def test_a_server_that_was_pinged(rtt_ns: int, shown: str) -> None:
+    assert ping_line("n1", rtt_ns) == f"{'n1':<60} rtt={shown}"
+    assert ping_line("\x1b[31mn", rtt_ns).startswith("\\x1b[31mn ")

@@ -97,7 +97,7 @@ def _not_found(facts: HealthFacts, options: HealthzOptions) -> _Fault | None:
         return None
     assets = [asset for asset in facts.assets if asset.account == options.account]
     where = {"account": options.account}
-    if not assets:
+    if options.account not in facts.accounts:
         text = f'JetStream account "{options.account}" not found'
         return _fault(NOT_FOUND, "ACCOUNT", text, **where)
     if not options.stream:

@@ -1,9 +1,12 @@
 """What is wrong with JetStream on this server. Health tells the truth, or it is of no use."""
 
+from collections.abc import Iterable
+
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment, StreamAssignment
+from jsctl.broker.jetstream.meta.entries import Assignment
 from jsctl.broker.jsapi.live_view import CURRENT_NS, known_leader
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.system.monitoring.jetstream_facts import standing_text
@@ -33,10 +36,12 @@ class HealthReport:
         if engine is None or engine.cluster.removed:
             return HealthFacts(not_ready=self.failed, jetstream_enabled=False)
         clustered = engine.options.clustered
+        made = self._assigned(engine) if assets else []
         return HealthFacts(
             not_ready=self.failed,
             meta_problem=self._meta_problem(engine) if clustered else self._lost_alone(engine),
-            assets=self._assets(engine) if assets else (),
+            assets=self._assets(engine, made) if assets else (),
+            accounts=frozenset(one.account for one in made),
         )
 
     @staticmethod
@@ -62,13 +67,16 @@ class HealthReport:
         heard = engine.cluster.silent_ns(leader) < CURRENT_NS
         return "" if member and heard and not _behind(group) else NOT_CURRENT
 
-    def _assets(self, engine: Engine) -> list[AssetHealth]:
-        """Streams before consumers; what other servers host is theirs to tell."""
-        if engine.meta.founding is None:
-            return []
+    @staticmethod
+    def _assigned(engine: Engine) -> list[Assignment]:
+        """To this server and others, streams before consumers."""
+        return [] if engine.meta.founding is None else engine.meta.state.assets()
+
+    def _assets(self, engine: Engine, assigned: Iterable[Assignment]) -> list[AssetHealth]:
+        """What other servers host is theirs to tell."""
         me = engine.options.me
         found: list[AssetHealth] = []
-        for made in engine.meta.state.assets():
+        for made in assigned:
             if me not in made.group.members:
                 continue
             if isinstance(made, StreamAssignment):

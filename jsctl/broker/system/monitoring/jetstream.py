@@ -20,7 +20,7 @@ from jsctl.api.monitoring.jsz import (
 )
 from jsctl.api.times import format_time
 from jsctl.broker.system.monitoring.view import JsAccountFacts, ServerView, StreamFacts
-from jsctl.broker.system.monitoring.words import NotMine, Refused, page, unsigned
+from jsctl.broker.system.monitoring.words import Absent, NotMine, Refused, page, unsigned
 from jsctl.dataclass import replace
 
 ACCOUNTS_LISTED = 1024
@@ -160,7 +160,7 @@ def raftz(view: ServerView, options: RaftzOptions) -> dict[str, dict[str, RaftzG
     """Raft groups by account and name; the system account's unless another is named."""
     groups = view.raft_groups()
     if groups is None:
-        raise Refused("No Raft nodes registered")
+        raise Absent("No Raft nodes registered")
     account = options.account or view.settings.system_account
     found = {
         name: group

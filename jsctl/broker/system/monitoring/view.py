@@ -4,7 +4,7 @@ Numbers are totals since the start; times are ns since the epoch, 0 for never; m
 are what the edge read from the operating system last.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import field
 from enum import Enum
 from typing import Protocol
@@ -323,6 +323,8 @@ class HealthFacts:
     meta_problem: str = ""
     """Cluster only: why the meta layer is not healthy, as a sentence of the real server."""
     assets: Sequence[AssetHealth] = ()
+    accounts: Set[str] = frozenset()
+    """Those that have streams anywhere in the cluster, while `assets` are those of this server."""
 
 
 class ServerView(Protocol):

@@ -17,6 +17,10 @@ class Refused(Exception):
     """The request cannot be answered; the text is told to whoever asked."""
 
 
+class Absent(Refused):
+    """There is none of it: a page says so, and an answer in a message has nothing in it."""
+
+
 class NotMine(Exception):
     """Another server answers, or nobody: stay silent."""
 

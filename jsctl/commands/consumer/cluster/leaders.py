@@ -56,7 +56,12 @@ async def balance_leaders(call: Call) -> None:
             look = _consumer_look(manager, stream, name)
             await await_election(call, look, old, name, "Consumer")
 
-        moved = await balance(call, groups, elect, "consumer")
+        def ungrouped(name: str) -> str:
+            return (
+                f'failed to balance consumers on {stream} - consumer "{name}" has no cluster info'
+            )
+
+        moved = await balance(call, groups, elect, "consumer", ungrouped)
     if moved is None:
         call.output.tell(f"No consumers on {stream}", {"stream": stream, "balanced": 0})
     else:

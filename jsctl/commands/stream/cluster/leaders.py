@@ -53,9 +53,13 @@ async def balance_leaders(call: Call) -> None:
             await manager.step_down_stream(name, preferred)
             await await_election(call, _stream_look(manager, name), old, name, "Stream")
 
-        moved = await balance(call, groups, elect, "stream")
+        moved = await balance(call, groups, elect, "stream", _ungrouped)
     if moved is not None:
         call.output.tell(f"Balanced {counted(moved, 'stream')}.", {"balanced": moved})
+
+
+def _ungrouped(name: str) -> str:
+    return f'failed to balance streams: stream "{name}" has no cluster information'
 
 
 def _stream_look(manager: "Manager", name: str) -> LookUp:

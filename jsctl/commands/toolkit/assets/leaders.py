@@ -66,14 +66,16 @@ async def balance(
     groups: dict[str, ClusterInfo | None],
     step_down: Callable[[str, str, str], Awaitable[None]],
     kind: str,
+    ungrouped: Callable[[str], str],
 ) -> int | None:
     """Moves leaders from the fullest servers to the emptiest; None when there are no groups.
 
-    Those with one replica stay, but are as much work for their server as others.
+    Those with one replica stay, but are as much work for their server as others. Raises Conflict
+    where one is in no cluster, in the words that `ungrouped` has for its name.
     """
     for name, found in groups.items():
         if found is None or not found.name:
-            raise Conflict(f'failed to balance {kind}s: {kind} "{name}" has no cluster information')
+            raise Conflict(ungrouped(name))
     clustered = {
         name: cluster for name, cluster in groups.items() if cluster is not None and cluster.leader
     }

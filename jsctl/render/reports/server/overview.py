@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from jsctl.api.monitoring.statsz import Statsz
 from jsctl.api.server import ServerInfo
-from jsctl.api.times import parse_time
+from jsctl.api.times import format_duration, parse_time
 from jsctl.dataclass import dataclass
 from jsctl.render.column import Cell, Column, sort_rows
 from jsctl.render.humanize import compact, duration, number, size
+from jsctl.render.table import safe
 
 MILLISECOND_NS = 1_000_000
 
@@ -191,3 +192,8 @@ def cluster_footer(rows: Sequence[ClusterRow]) -> list[Cell]:
         sum(row.incoming for row in rows),
         sum(row.connections for row in rows),
     ]
+
+
+def ping_line(name: str, rtt_ns: int) -> str:
+    """A server that answered, and how long it took."""
+    return f"{safe(name):<60} rtt={format_duration(rtt_ns)}"

@@ -158,6 +158,7 @@ ASSETS = [
     AssetHealth("B", "T", "", Ailment.WRITE_ERROR, "disk full"),
     AssetHealth("B", "U", "", Ailment.MISSING),
 ]
+HOSTING = HealthFacts(assets=ASSETS, accounts=frozenset({"A", "B", "ELSEWHERE"}))
 
 
 @pytest.mark.parametrize(
@@ -170,33 +171,41 @@ ASSETS = [
         (HealthFacts(jetstream_enabled=False), HealthzOptions(js_server_only=True), 200, ""),
         (HealthFacts(meta_problem="no leader"), HealthzOptions(), 503, "no leader"),
         (HealthFacts(meta_problem="no leader"), HealthzOptions(js_enabled_only=True), 200, ""),
-        (HealthFacts(assets=ASSETS), HealthzOptions(js_meta_only=True), 200, ""),
+        (HOSTING, HealthzOptions(js_meta_only=True), 200, ""),
         (
-            HealthFacts(assets=ASSETS),
+            HOSTING,
             HealthzOptions(),
             503,
             "JetStream consumer 'A > S > C' is not current: group is not current",
         ),
         (
-            HealthFacts(assets=ASSETS),
+            HOSTING,
             HealthzOptions(account="B"),
             503,
             "JetStream stream 'B > T' write error: disk full",
         ),
         (
-            HealthFacts(assets=ASSETS),
+            HOSTING,
             HealthzOptions(account="B", stream="U"),
             503,
             "JetStream stream 'B > U' could not be recovered",
         ),
         (
-            HealthFacts(assets=ASSETS),
+            HOSTING,
             HealthzOptions(account="A", stream="S", consumer="X"),
             404,
             'JetStream consumer "X" not found for stream "S" on account "A"',
         ),
+        (HOSTING, HealthzOptions(account="ELSEWHERE"), 200, ""),
+        (HOSTING, HealthzOptions(account="N"), 404, 'JetStream account "N" not found'),
         (
-            HealthFacts(assets=ASSETS),
+            HOSTING,
+            HealthzOptions(account="ELSEWHERE", stream="S"),
+            404,
+            'JetStream stream "S" not found on account "ELSEWHERE"',
+        ),
+        (
+            HOSTING,
             HealthzOptions(account="A", stream="X"),
             404,
             'JetStream stream "X" not found on account "A"',
@@ -215,7 +224,7 @@ def test_health(
 
 
 def test_health_details_list_all(view: "FakeView") -> None:
-    view.health_facts = HealthFacts(assets=ASSETS)
+    view.health_facts = HOSTING
     errors = healthz(view, HealthzOptions(details=True)).errors
     assert [error.type for error in errors] == ["CONSUMER", "STREAM", "STREAM"]
 
@@ -225,6 +234,14 @@ def serve(
 ) -> SysReply | SysAction | None:
     request = SysRequest(subject, "_INBOX.1", headers, payload, Requester("$SYS"))
     return SysServices(lambda: "ID").serve(view, request)
+
+
+def test_raft_groups_that_are_none_are_no_error_of_a_request(view: "FakeView") -> None:
+    view.groups = None
+    reply = serve(view, "$SYS.REQ.SERVER.PING.RAFTZ")
+    assert isinstance(reply, SysReply)
+    document = json.loads(reply.payload)
+    assert document["data"] == {} and "error" not in document
 
 
 @pytest.mark.parametrize(
