@@ -18,6 +18,7 @@ from jsctl.client.system import MonitorSystem, NatsSystem, open_system
 from jsctl.errors import NotAllowed, Unreachable
 from jsctl.settings import Settings
 from jsctl.testing import Cluster
+from tests.support.waiting import eventually
 
 NAMES = {"n1", "n2", "n3"}
 
@@ -25,7 +26,12 @@ NAMES = {"n1", "n2", "n3"}
 async def test_all_servers_answer(system_settings: Settings) -> None:
     async with connect(system_settings) as client:
         system = NatsSystem(client, system_settings)
-        assert await system.count_servers() == 3
+
+        async def all_known() -> bool:
+            return await system.count_servers() == 3
+
+        # Who came last may be new to the one that answers.
+        await eventually(all_known, "all servers are counted")
         pings = await system.gather("", expected=3)
         assert {reply.server.name for reply in pings} == NAMES
         assert all(reply.rtt_ns > 0 and reply.as_(Statsz).cores > 0 for reply in pings)

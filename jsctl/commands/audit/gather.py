@@ -149,6 +149,8 @@ class _Gathering:
         )
 
     async def _answers(self, server_id: str) -> bool:
+        if not _can_be_asked(f"$SYS.REQ.SERVER.{server_id}.STATSZ"):
+            return False
         try:
             return bool(await self.system.gather("STATSZ", server_id=server_id))
         except JsctlError:
