@@ -64,6 +64,7 @@ def test_another_choice_is_refused() -> None:
         selection(Path("/built/suite"), "--help")
 
 
+@pytest.mark.processes
 def test_a_server_is_told_to_say_where_it_listens() -> None:
     with scratch_place(["echo", "two words"]) as scratch:
         report_ports(scratch)

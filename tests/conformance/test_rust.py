@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.conformance.compare import Outcome
 from tests.conformance.rust import Program, first_panic, read_programs, run_program
 
@@ -35,6 +37,7 @@ def test_where_and_why_a_test_failed() -> None:
     assert first_panic("killed") == ""
 
 
+@pytest.mark.processes
 def test_each_test_of_a_program_has_its_own_process_and_server(tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.write_text(
