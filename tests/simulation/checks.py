@@ -478,7 +478,7 @@ def snapshot_of(process: Process, group: RaftGroup) -> bytes:
     """The state of a consumer or of the meta group."""
     engine = process.engine
     if group.name == "_meta_":
-        return engine.meta.state.snapshot().encode()
+        return engine.meta.state.snapshot()
     assert isinstance(group.unit, ConsumerReplica)
     return group.unit.consumer.snapshot()
 

@@ -13,7 +13,7 @@ former versions begin with zero.
 
 import struct
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from jsctl.broker.errors import Damaged, DiskError
@@ -141,8 +141,6 @@ class WriteState:
     before: Sequence[SyncJob]
     more: Sequence[Piece] = ()
     """The rest of the state's snapshot."""
-    encode: Callable[[], bytes] | None = None
-    """Makes it, where that takes long."""
 
     @property
     def state_bytes(self) -> int:
@@ -158,8 +156,6 @@ class WriteState:
         """Write and sync. Raises DiskError; the other slot stays as it was."""
         for job in self.before:
             job.run()
-        if self.encode is not None:
-            self.more = (self.encode(),)
         self.disk.make_directory(self.directory)
         slot = _SLOTS[self.state.generation % 2]
         path = f"{self.directory}/{slot}"

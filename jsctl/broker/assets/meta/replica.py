@@ -140,7 +140,7 @@ class MetaReplica:
         """Write the state."""
         if not self.files.is_due(index):
             return None
-        return self.files.write_later(index, term, members, self.meta.snapshot().encode)
+        return self.files.write(index, term, members, self.meta.snapshot())
 
     def checkpointed(self, job: SyncJob) -> None:
         """Nothing more to do."""
@@ -151,7 +151,7 @@ class MetaReplica:
 
     def export(self) -> Iterator[bytes]:
         """The whole state."""
-        return pieces([self.meta.snapshot().encode()])
+        return pieces([self.meta.snapshot()])
 
     def is_damaged(self) -> bool:
         """It is in memory, whole."""

@@ -1,7 +1,5 @@
 """The state file of a replica, in two copies that take turns: which one is next, and whether."""
 
-from collections.abc import Callable
-
 from jsctl.broker.pieces import Piece
 from jsctl.broker.ports import Disk
 from jsctl.broker.replication.state_file import GroupState, WriteState
@@ -40,19 +38,9 @@ class ReplicaFiles:
 
     def write(self, index: int, term: int, members: bytes, *snapshot: Piece) -> WriteState:
         """A job for the disk. The snapshot's pieces stay as they are until it ran."""
-        state = self._next(index, term, members)
-        return WriteState(self.disk, self.directory, state, (), snapshot)
-
-    def write_later(
-        self, index: int, term: int, members: bytes, encode: Callable[[], bytes]
-    ) -> WriteState:
-        """The same, where the job encodes the snapshot."""
-        state = self._next(index, term, members)
-        return WriteState(self.disk, self.directory, state, (), encode=encode)
-
-    def _next(self, index: int, term: int, members: bytes) -> GroupState:
         assert index >= 0 and term >= 0
-        return GroupState(self.next_generation(), index, term, members, b"")
+        state = GroupState(self.next_generation(), index, term, members, b"")
+        return WriteState(self.disk, self.directory, state, (), snapshot)
 
     def overtaken(self) -> None:
         """The newest file speaks of another state: the next checkpoint writes one."""

@@ -1,60 +1,35 @@
-"""The state of the meta group as it is written down: JSON, asset by asset.
-
-Whoever writes thousands of assets does it in another thread than the server's: what is written
-does not change any more, and between two of them others go on.
-"""
+"""The state of the meta group as it is written down: JSON."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from jsctl.api.jsontext import OWN_BYTES_MAX, parse_object
 from jsctl.broker.jetstream.meta.applied import Applied
 from jsctl.broker.jetstream.meta.assignments import (
-    ConsumerAssignment,
-    StreamAssignment,
     consumer_document,
     consumer_from,
     stream_document,
     stream_from,
 )
-from jsctl.broker.jetstream.meta.entries import Document, MetaServer
-from jsctl.dataclass import dataclass
+from jsctl.broker.jetstream.meta.entries import MetaServer
 
 _K = TypeVar("_K", str, tuple[str, str])
 _V = TypeVar("_V")
-_ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
-@dataclass(frozen=True, slots=True)
-class MetaSnapshot:
-    """Of one moment, whatever is applied afterwards."""
-
-    applied: int
-    """Index of the last entry that is in it."""
-    servers: list[MetaServer]
-    streams: list[StreamAssignment]
-    consumers: list[ConsumerAssignment]
-
-    @staticmethod
-    def of(state: Applied, applied: int) -> "MetaSnapshot":
-        """What is there now."""
-        servers = list(state.servers.values())
-        return MetaSnapshot(applied, servers, _flat(state.streams), _flat(state.consumers))
-
-    def encode(self) -> bytes:
-        """As JSON. Takes its time, and may be called in any thread."""
-        servers = [
-            [one.peer, one.name, one.incarnation, one.cluster, one.removed] for one in self.servers
-        ]
-        parts = [
-            f'{{"applied":{self.applied},"servers":{_ENCODER.encode(servers)},"streams":[',
-            ",".join(_texts(map(stream_document, self.streams))),
-            '],"consumers":[',
-            ",".join(_texts(map(consumer_document, self.consumers))),
-            "]}",
-        ]
-        return "".join(parts).encode()
+def encode_state(state: Applied, applied: int) -> bytes:
+    """What is there, and the index of the last entry that is in it."""
+    document = {
+        "applied": applied,
+        "servers": [
+            [one.peer, one.name, one.incarnation, one.cluster, one.removed]
+            for one in state.servers.values()
+        ],
+        "streams": [stream_document(made) for made in _flat(state.streams)],
+        "consumers": [consumer_document(made) for made in _flat(state.consumers)],
+    }
+    return json.dumps(document, separators=(",", ":")).encode()
 
 
 def decode_state(snapshot: bytes) -> tuple[Applied, int]:
@@ -66,11 +41,6 @@ def decode_state(snapshot: bytes) -> tuple[Applied, int]:
     for made in document["consumers"]:
         state.put(consumer_from(made))
     return state, document["applied"]
-
-
-def _texts(documents: Iterator[Document]) -> Iterator[str]:
-    # One call for each: the interpreter lets other threads go on between two only.
-    return map(_ENCODER.encode, documents)
 
 
 def _flat(nested: Mapping[_K, Mapping[str, _V]]) -> list[_V]:

@@ -34,7 +34,7 @@ from jsctl.broker.jetstream.meta.entries import (
 )
 from jsctl.broker.jetstream.meta.loads import Loads
 from jsctl.broker.jetstream.meta.overlay import Overlay
-from jsctl.broker.jetstream.meta.snapshots import MetaSnapshot, decode_state
+from jsctl.broker.jetstream.meta.snapshots import decode_state, encode_state
 from jsctl.broker.subject.patterns import PatternSet
 from jsctl.dataclass import dataclass, replace
 
@@ -369,9 +369,9 @@ class Meta:
         """Proposals not yet applied."""
         return len(self._in_flight)
 
-    def snapshot(self) -> MetaSnapshot:
-        """The applied state, to be written down."""
-        return MetaSnapshot.of(self._state, self.applied)
+    def snapshot(self) -> bytes:
+        """The applied state as JSON."""
+        return encode_state(self._state, self.applied)
 
     def restore(self, snapshot: bytes) -> None:
         """Replace the state; the differences are reported as changes."""

@@ -32,15 +32,3 @@ def test_the_newest_file_counts_after_a_restart() -> None:
     found = load(disk, "consumers/C").state
     assert found is not None
     assert (found.generation, found.index, found.snapshot) == (10, 5, b"state 5")
-
-
-def test_what_takes_long_is_encoded_when_it_is_written() -> None:
-    disk, words = SimDisk(random.Random(1)), [b"first"]
-    files = ReplicaFiles(disk, "d")
-    job = files.write_later(7, 2, b"m", lambda: words[-1])
-    words.append(b"later")
-    job.run()
-    found = load(disk, "d").state
-    assert found is not None and (found.index, found.members, found.snapshot) == (7, b"m", b"later")
-    job.run()
-    assert load(disk, "d").state == found

@@ -100,6 +100,6 @@ def test_loads_are_those_of_all_that_is_assigned(seed: int) -> None:
     again = Meta()
     for one in waiting:
         meta.apply(1000, one)
-    again.restore(meta.snapshot().encode())
+    again.restore(meta.snapshot())
     check(again, rng)
     assert [again.loads().of(peer) for peer in PEERS] == [meta.loads().of(peer) for peer in PEERS]
