@@ -88,10 +88,8 @@ class Checkpointer:
             self._begin(group)
 
     def in_turn(self, group: RaftGroup) -> None:
-        """Make a group's applied state durable when the disk is done with those before it, and with
-        one that runs."""
-        if not group.checkpoint_running:
-            self._in_turn[group.name] = group
+        """Make a group's applied state durable when the disk is done with those before it."""
+        self._in_turn[group.name] = group
 
     def later(self, group: RaftGroup, may: Callable[[], bool]) -> None:
         """Make a group's applied state durable once it `may` be, which is asked now and then."""
@@ -151,7 +149,7 @@ class Checkpointer:
                 self._loaded[group.name] = group, 0
         for name in list(islice(self._in_turn, max(0, IN_TURN_AT_ONCE - len(self._jobs)))):
             group = self._in_turn.pop(name)
-            if not (group.gone or group.checkpoint_running):
+            if not group.gone:
                 self.soon(group)
         queued, self._queued = self._queued, []
         return queued

@@ -404,7 +404,9 @@ class Groups:
         log is freed of groups that alone keep it."""
         self.durability.flush()
         self.checkpoints.rest()
-        for key, index in () if self.checkpoints.is_behind else self.wal.pinned():
+        if self.checkpoints.is_behind:
+            return
+        for key, index in self.wal.pinned():
             group = self.registry.of_key(key)
             if group is None:
                 continue

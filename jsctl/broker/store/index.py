@@ -274,7 +274,7 @@ class StoreIndex:
     def count_out(self, size: int, crcs: int, seqs: Sequence[int]) -> None:
         """Take readable records out of the totals, by the sums of their sizes and checksums."""
         self.bytes -= size
-        self.digest -= record_sum(crcs, total(seqs))
+        self.digest -= record_sum(crcs, seq_sum(seqs))
         self.messages -= len(seqs)
         assert self.messages >= 0, "no more goes than there was"
 
@@ -354,7 +354,7 @@ class StoreIndex:
         assert sum(one.size for one in known) == self.lost.bytes, "lost bytes are their sum"
 
 
-def total(seqs: Sequence[int]) -> int:
+def seq_sum(seqs: Sequence[int]) -> int:
     """The sum of these."""
     if isinstance(seqs, range) and seqs:
         return (seqs[0] + seqs[-1]) * len(seqs) // 2

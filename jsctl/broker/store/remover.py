@@ -6,7 +6,7 @@ dropped without a look at their records.
 
 from collections.abc import Sequence
 
-from jsctl.broker.store.index import StoreIndex, record_sum, total
+from jsctl.broker.store.index import StoreIndex, record_sum, seq_sum
 from jsctl.broker.store.records import Records
 
 _SUBJECTS_PER_READ = 16
@@ -52,7 +52,7 @@ class MessageRemover:
         left = index.all_live(first_seq, index.last)
         if len(left) < len(known) and not index.lost:
             size, crcs = tally(left) if left else (0, 0)
-            index.bytes, index.digest = size, record_sum(crcs, total(left))
+            index.bytes, index.digest = size, record_sum(crcs, seq_sum(left))
             index.messages = len(left)
         elif known:
             index.count_out(*tally(known), known)

@@ -382,6 +382,18 @@ def test_many_groups_that_keep_the_oldest_log_let_go_of_it_one_after_the_other()
     assert all(group.checkpointed > 0 for group in idle)
 
 
+def test_what_is_asked_for_while_a_checkpoint_runs_follows_it() -> None:
+    """The one that runs does not have what came since, and nobody asks again."""
+    rig = Rig()
+    group = rig.add("S")
+    rig.groups.checkpoints.soon(group)
+    rig.turn()
+    rig.groups.propose(group, [b"x"], None)
+    rig.groups.checkpoints.in_turn(group)
+    rig.settle()
+    assert len(rig.units["S"].checkpoints) == 2
+
+
 def test_who_waits_for_its_turn_and_goes_is_forgotten() -> None:
     rig = Rig()
     groups = [rig.add(f"S{number}") for number in range(IN_TURN_AT_ONCE + 1)]

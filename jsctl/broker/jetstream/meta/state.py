@@ -6,18 +6,23 @@ that two requests of one turn see each other. What applying changed is kept as `
 the node takes them to build, change or drop groups.
 """
 
+import json
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from jsctl.api.jsontext import parse_object
+from jsctl.api.jsontext import OWN_BYTES_MAX, parse_object
 from jsctl.broker.jetstream.meta.applied import Applied
 from jsctl.broker.jetstream.meta.assignments import (
     UNDATED,
     ConsumerAssignment,
     StreamAssignment,
+    consumer_document,
+    consumer_from,
     ends_with_process,
+    stream_document,
+    stream_from,
 )
 from jsctl.broker.jetstream.meta.entries import (
     AssetEntry,
@@ -34,9 +39,11 @@ from jsctl.broker.jetstream.meta.entries import (
 )
 from jsctl.broker.jetstream.meta.loads import Loads
 from jsctl.broker.jetstream.meta.overlay import Overlay
-from jsctl.broker.jetstream.meta.snapshots import decode_state, encode_state
 from jsctl.broker.subject.patterns import PatternSet
 from jsctl.dataclass import dataclass, replace
+
+_K = TypeVar("_K", str, tuple[str, str])
+_V = TypeVar("_V")
 
 
 class ChangeKind(Enum):
@@ -371,14 +378,31 @@ class Meta:
 
     def snapshot(self) -> bytes:
         """The applied state as JSON."""
-        return encode_state(self._state, self.applied)
+        state = self._state
+        document = {
+            "applied": self.applied,
+            "servers": [
+                [one.peer, one.name, one.incarnation, one.cluster, one.removed]
+                for one in state.servers.values()
+            ],
+            "streams": [stream_document(made) for made in _flat(state.streams)],
+            "consumers": [consumer_document(made) for made in _flat(state.consumers)],
+        }
+        return json.dumps(document, separators=(",", ":")).encode()
 
     def restore(self, snapshot: bytes) -> None:
         """Replace the state; the differences are reported as changes."""
         before = self._state
-        self._state, self.applied = decode_state(snapshot)
+        document: dict[str, Any] = parse_object(snapshot, bytes_max=OWN_BYTES_MAX)
+        servers = [MetaServer(*item) for item in document["servers"]]
+        self._state = state = Applied(servers)
+        self.applied = document["applied"]
+        for made in document["streams"]:
+            state.put(stream_from(made))
+        for made in document["consumers"]:
+            state.put(consumer_from(made))
         self.drop_in_flight()
-        self._changes.extend(_differences(before, self._state))
+        self._changes.extend(_differences(before, state))
 
 
 _ASSETS = ("stream", "consumer")
@@ -391,6 +415,10 @@ _APPLIERS = {
     "server": "_apply_server",
     "remove_server": "_apply_remove_server",
 }
+
+
+def _flat(nested: Mapping[_K, Mapping[str, _V]]) -> list[_V]:
+    return [made for _, inner in sorted(nested.items()) for _, made in sorted(inner.items())]
 
 
 def _dated(made: Assignment, before: Assignment | None, index: int) -> Assignment:
