@@ -190,7 +190,17 @@ class LeafLink(ServerLink):
 class Sink:
     """An internal subscription target: collects messages until somebody takes them."""
 
-    __slots__ = ("account", "arrivals", "dirty", "messages", "owner", "service", "stream", "traced")
+    __slots__ = (
+        "account",
+        "arrivals",
+        "dirty",
+        "messages",
+        "nearest",
+        "owner",
+        "service",
+        "stream",
+        "traced",
+    )
 
     served: ClassVar[Literal[Served.CAPTURED]] = Served.CAPTURED
 
@@ -202,8 +212,11 @@ class Sink:
         stream: str = "",
         service: str = "",
         arrivals: bool = False,
+        nearest: bool = False,
     ) -> None:
         self.owner = owner
+        self.nearest = nearest
+        """Whether, of a queue group, no member of another server is drawn in its place."""
         self.arrivals = arrivals
         """Whether a consumer delivers here, whose messages are shown as what they are."""
         self.service = service
@@ -379,6 +392,7 @@ class Subscription:
 class QueueGroup:
     """The members of one queue group that a subject matches.
 
+    One of `total` is drawn: each of this cluster has the same chance, unless one here is `nearest`.
     `remote` are members of this cluster, as links with the number of members that each stands for.
     `last` are leaf nodes, here or at other servers, and other clusters: they are asked when there
     is nobody else.
@@ -399,7 +413,9 @@ class QueueGroup:
                 self.remote.append((target, one.weight))
             else:
                 self.local.append(one)
-        self.total = len(self.local) + sum(weight for _, weight in self.remote)
+        self.total = len(self.local)
+        if not any(_is_nearest(one.target) for one in self.local):
+            self.total += sum(weight for _, weight in self.remote)
 
     def remote_member(self, drawn: int) -> RouteLink:
         """The link of a drawn remote member."""
@@ -408,6 +424,10 @@ class QueueGroup:
             if drawn < 0:
                 return link
         raise AssertionError("somebody was drawn who is not there")
+
+
+def _is_nearest(target: object) -> bool:
+    return isinstance(target, Sink) and target.nearest
 
 
 def leaf_of(sub: Subscription) -> LeafLink | None:

@@ -206,7 +206,9 @@ class DirectGets:
             # It has listened before: those who ask from now on wait no longer than these.
             if get.responder.replica is replica:
                 responder.doubts_like(get.responder)
-        sink = Sink(responder)
+        # A replica here is asked before those elsewhere: two ways between servers are three times
+        # the cost of the get. A mirror is not, as it may lack what its clients have just stored.
+        sink = Sink(responder, nearest=asked == key[1])
         for prefix in self.engine.context.api_prefixes:
             head = prefix + WORDS + asked.encode()
             for pattern in (head, head + b".>"):

@@ -84,5 +84,7 @@ class Server:
 def interest_count(account: Account, subject: bytes) -> int:
     """Subscriptions that match; remote queue members count by their weight."""
     plan = account.sublist.match(subject)
-    groups = sum(group.total for group in plan.groups)
+    groups = sum(
+        len(group.local) + sum(weight for _, weight in group.remote) for group in plan.groups
+    )
     return len(plan.clients) + len(plan.sinks) + len(plan.links) + len(plan.shadows) + groups

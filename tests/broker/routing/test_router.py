@@ -212,6 +212,24 @@ def test_queue_members_are_drawn_by_weight() -> None:
     assert 250 < here < 350, "one member of three is here"
 
 
+@pytest.mark.parametrize("nearest", [False, True])
+def test_members_here_are_drawn_before_others_where_they_are_nearest(nearest: bool) -> None:
+    server = Server()
+    server.client(1)
+    sinks = [Sink(nearest=nearest), Sink()]
+    subs = [server.router.subscribe(server.accounts.default, b"q", one, b"grp") for one in sinks]
+    linked(server, 9, "p", b"RS+ $G q grp 2\r\n")
+    server.say(1, b"PUB q 0\r\n\r\n" * 400)
+    here = [len(one.take()) for one in sinks]
+    there = server.heard(9).count(b"RMSG $G q | grp 0\r\n")
+    assert sum(here) + there == 400
+    assert all(here)
+    assert 150 < there < 250 if not nearest else not there
+    server.router.unsubscribe(subs[0])
+    server.say(1, b"PUB q 0\r\n\r\n" * 30)
+    assert server.heard(9).count(b"RMSG $G q | grp 0\r\n") > 10
+
+
 def test_a_member_that_cannot_take_it_is_passed_over() -> None:
     server = Server()
     server.client(1, b',"echo":false,"no_responders":true')
