@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from tests.matrix import consumers, streams
+from tests.matrix import consumers, reading, streams
 from tests.matrix.place import Place
 
 Step = Callable[[Place], Awaitable[None]]
@@ -32,6 +32,11 @@ FEATURES: dict[str, tuple[Step, Step]] = {
     "DELAYED": (consumers.delayed, consumers.use_delayed),
     "BUCKET": (consumers.bucket, consumers.use_bucket),
     "OBJECTS": (consumers.objects, consumers.use_objects),
+    "PUSHED": (reading.pushed, reading.use_pushed),
+    "ORDERED": (reading.ordered, reading.use_ordered),
+    "DIRECTS": (reading.directs, reading.use_directs),
+    "PURGED": (reading.purged, reading.use_purged),
+    "SCALED": (reading.scaled, reading.use_scaled),
     "ARCHIVE": (consumers.archive, consumers.use_archive),
 }
 """How it is made, and how it is used."""
