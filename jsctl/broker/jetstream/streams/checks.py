@@ -61,6 +61,13 @@ class Taken:
         """The subject of the schedule that goes with it."""
 
 
+_ASKED_ABOVE = frozenset({known.INCREMENT, known.EXPECTED_STREAM, known.TTL, known.MSG_ID})
+"""Fields that `_by_headers` has judged before it looks for others."""
+_EXPECTED = frozenset(
+    {known.EXPECTED_LAST_SEQ, known.EXPECTED_LAST_SUBJECT_SEQ, known.EXPECTED_LAST_SUBJECT}
+)
+
+
 class Scheduling(Protocol):
     """The rules for schedules, which are loaded when somebody publishes one."""
 
@@ -268,8 +275,11 @@ class Checks:
                 return duplicate
             taken.message_id = message_id
             taken.flags |= Flags.IDS
-            if len(fields) == 1:
-                return None
+        rest = fields.keys() - _ASKED_ABOVE
+        if not rest:  # As with most: nothing of what follows can have anything to say.
+            return self._uncounted()
+        if rest <= _EXPECTED:
+            return self._uncounted() or self._expected(taken, fields)
         return (
             self._of_others(fields)
             or self._uncounted()

@@ -103,6 +103,10 @@ class Counting:
         self._origin: bytes | None = None
         self._made: tuple[int, bytes, Total | ApiError]
 
+    def forget(self) -> None:
+        """The next message has told no increment yet."""
+        self._origin = self._increment = None
+
     def read(self, fields: Fields, payload: bytes) -> ApiError | None:
         """Take the increment of a publish, or say what is wrong with it."""
         self._origin = None
@@ -111,6 +115,8 @@ class Counting:
             return refused
         if payload:
             return api_error("JSMessageIncrPayloadErr")
+        if len(fields) == 1:
+            return None
         numbers = [known.expected_sequence(fields.get(name, b"")) for name in _UNFIT_NUMBERS]
         if numbers != [None, None] or any([fields.get(name) for name in _UNFIT]):
             return api_error("JSMessageIncrInvalidErr")
@@ -198,7 +204,7 @@ class CounterChecks(Checks):
     ) -> Taken | ApiError | int | Part:
         """See `Checks.check`."""
         # Of a message without fields for the server nothing else is asked.
-        self._counting.read({}, payload)
+        self._counting.forget()
         return super().check(subject, headers, payload, now_ns, last_id, alone=alone)
 
     def check_sourced(
