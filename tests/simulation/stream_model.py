@@ -3,6 +3,7 @@
 Nothing of the broker's own stream is used but the decoding of entries and configs.
 """
 
+from collections import deque
 from collections.abc import Sequence
 
 from jsctl.api.codec import loads
@@ -24,6 +25,9 @@ from tests.simulation.violation import Violation
 from tests.simulation.world import SECOND
 from tests.support.frames import decode_frame
 
+JUDGED_BEFORE = 16
+"""Entries that may be applied between the moment in which a message is judged and its own."""
+
 
 class StreamModel:
     """Sequence -> (subject, time) of what is there."""
@@ -40,6 +44,8 @@ class StreamModel:
         """Messages that outlive `max_age`."""
         self.outlived: list[tuple[int, int]] = []
         """(sequence, end) of those that were removed for it; whoever looks takes them."""
+        self._counts = deque([0], maxlen=JUDGED_BEFORE)
+        """How many messages there were behind each of the last entries."""
 
     def mortal(self) -> list[int]:
         """What is there and will go by itself."""
@@ -48,6 +54,10 @@ class StreamModel:
 
     def apply(self, index: int, entry: StreamEntry) -> None:
         """Take one entry."""
+        self._take(index, entry)
+        self._counts.append(len(self.rows))
+
+    def _take(self, index: int, entry: StreamEntry) -> None:
         match entry:
             case Messages():
                 self._store(entry)
@@ -76,8 +86,9 @@ class StreamModel:
                 self._replace(record)
         self._limit()
         most = self.config.max_msgs
-        # One that takes the place of the oldest on its subject does not make it any fuller.
-        if 0 < most < len(self.rows) and before < len(self.rows):
+        # One that takes the place of the oldest on its subject does not make it any fuller; nor
+        # fuller than it was when that was judged, if the oldest has gone meanwhile.
+        if 0 < most < len(self.rows) and before < len(self.rows) > max(self._counts):
             raise Violation(f"{self.config.name} took a message above its limit of {most}")
 
     def _replace(self, record: Record) -> None:
