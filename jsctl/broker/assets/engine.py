@@ -352,8 +352,9 @@ class Engine:
     @property
     def is_busy(self) -> bool:
         """Whether groups or replicas have something to do in this turn or the next, or to tell."""
-        context = self.context
-        return bool(self.groups.schedule.busy or context.queue.waiting or context.logs)
+        context, groups = self.context, self.groups
+        busy = groups.schedule.busy or groups.checkpoints.drafting
+        return bool(busy or context.queue.waiting or context.logs)
 
     @property
     def rests(self) -> bool:
@@ -378,7 +379,7 @@ class Engine:
     def urgent_ns(self) -> int | None:
         """When the next turn has to be for groups and replicas, even if nothing arrives."""
         queue, schedule = self.context.queue, self.groups.schedule
-        if queue.waiting or schedule.busy:
+        if queue.waiting or schedule.busy or self.groups.checkpoints.drafting:
             return self.context.now_ns
         due_ns, tell_ns = queue.next_due_ns(), self.groups.tell_due_ns
         if tell_ns is not None:

@@ -7,6 +7,7 @@ from itertools import islice
 from jsctl.broker.raft import codec
 from jsctl.broker.raft.types import Index
 from jsctl.broker.replication.disk_jobs import DiskJob
+from jsctl.broker.replication.drafts import Draft
 from jsctl.broker.replication.group import RaftGroup, SyncJob
 from jsctl.broker.replication.schedule import Schedule
 from jsctl.broker.store.wal.log import Wal
@@ -61,13 +62,20 @@ class Checkpointer:
     _jobs: dict[int, DiskJob] = field(default_factory=dict)
     """With the disk, or on their way to it."""
     _queued: list[DiskJob] = field(default_factory=list)
+    _drafts: dict[str, tuple[RaftGroup, Draft]] = field(default_factory=dict)
+    """States that are not whole yet."""
     _foreign: set[int] = field(default_factory=set)
     """Tickets of `run`."""
 
     @property
     def running(self) -> int:
-        """How many jobs the disk thread has or gets with the end of the turn."""
-        return len(self._jobs)
+        """How many jobs the disk thread has, or gets with the end of this turn or later."""
+        return len(self._jobs) + len(self._drafts)
+
+    @property
+    def drafting(self) -> bool:
+        """Whether the next turn has to go on with a state."""
+        return bool(self._drafts)
 
     @property
     def is_behind(self) -> bool:
@@ -123,8 +131,11 @@ class Checkpointer:
     def run(self, group: RaftGroup, work: SyncJob) -> None:
         """Have the disk thread write another state for a group; it comes back in `finished`.
 
-        Until it is `taken` no checkpoint begins: it would be of the former state, and newer."""
+        Until it is `taken` no checkpoint begins, and none that has not come as far as the disk goes
+        on: it would be of the former state, and newer."""
         group.replacing += 1
+        if self._drafts.pop(group.name, None) is not None:
+            group.checkpoint_running, group.checkpoint_again = False, True
         self._foreign.add(self._queue(group, work).ticket)
 
     def taken(self, group: RaftGroup) -> None:
@@ -151,6 +162,10 @@ class Checkpointer:
             group = self._in_turn.pop(name)
             if not group.gone:
                 self.soon(group)
+        for name, (group, draft) in list(self._drafts.items()):
+            if draft.go_on():
+                del self._drafts[name]
+                self._queue(group, draft)
         queued, self._queued = self._queued, []
         return queued
 
@@ -162,7 +177,10 @@ class Checkpointer:
             return
         group.checkpoint_running = True
         group.log_bytes = 0
-        self._queue(group, work)
+        if isinstance(work, Draft) and not work.go_on():
+            self._drafts[group.name] = group, work
+        else:
+            self._queue(group, work)
 
     def _queue(self, group: RaftGroup, work: SyncJob) -> DiskJob:
         job = DiskJob(next(self.tickets), group, work)
@@ -238,6 +256,7 @@ class Checkpointer:
         self._progressed.pop(group.name, None)
         self._in_turn.pop(group.name, None)
         self._lagging.pop(group.name, None)
+        self._drafts.pop(group.name, None)
         for job in self._queued:
             if job.group is group:
                 del self._jobs[job.ticket]

@@ -140,7 +140,7 @@ class MetaReplica:
         """Write the state."""
         if not self.files.is_due(index):
             return None
-        return self.files.write(index, term, members, self.meta.snapshot())
+        return self.files.draft(index, term, members, self.meta.portions())
 
     def checkpointed(self, job: SyncJob) -> None:
         """Nothing more to do."""

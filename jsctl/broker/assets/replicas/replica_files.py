@@ -1,7 +1,10 @@
 """The state file of a replica, in two copies that take turns: which one is next, and whether."""
 
+from collections.abc import Iterator
+
 from jsctl.broker.pieces import Piece
 from jsctl.broker.ports import Disk
+from jsctl.broker.replication.drafts import Draft
 from jsctl.broker.replication.state_file import GroupState, WriteState
 from jsctl.dataclass import dataclass
 
@@ -41,6 +44,12 @@ class ReplicaFiles:
         assert index >= 0 and term >= 0
         state = GroupState(self.next_generation(), index, term, members, b"")
         return WriteState(self.disk, self.directory, state, (), snapshot)
+
+    def draft(self, index: int, term: int, members: bytes, portions: Iterator[bytes]) -> Draft:
+        """The same for a snapshot that is worded a portion a turn."""
+        worded: list[Piece] = []
+        state = GroupState(self.next_generation(), index, term, members, b"")
+        return Draft(WriteState(self.disk, self.directory, state, (), worded), worded, portions)
 
     def overtaken(self) -> None:
         """The newest file speaks of another state: the next checkpoint writes one."""

@@ -1,10 +1,14 @@
 """The meta state machine: filing, the overlay of a leader, changes, snapshots."""
 
+import json
 from dataclasses import replace
+
+import pytest
 
 from jsctl.api.cluster import Placement
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.stream import StreamConfig, StreamSource
+from jsctl.broker.jetstream.meta import wording
 from jsctl.broker.jetstream.meta.assignments import (
     ConsumerAssignment,
     GroupAssignment,
@@ -250,6 +254,23 @@ def test_a_removed_server_stays_known_as_removed() -> None:
     (change,) = meta.take_changes()
     assert change.kind is ChangeKind.ADDED
     assert meta.apply(9, add_server(MetaServer("p1", "n1", 2, "C1"))) == 0
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 128])
+def test_a_snapshot_is_worded_in_portions_of_what_there_was(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wording, "WORDED_AT_ONCE", at_once)
+    meta = _filled()
+    before, portions = meta.snapshot(), meta.portions()
+    told = [next(portions)]
+    meta.apply(6, remove_stream("A", "S"))
+    meta.apply(7, assign_stream(_stream("U")))
+    told += portions
+    assert b"".join(told) == before != meta.snapshot()
+    assert len(told) == {1: 5, 2: 3, 128: 3}[at_once]
+    assert list(json.loads(before)) == ["applied", "servers", "streams", "consumers"]
+    assert Meta().snapshot() == b'{"applied":0,"servers":[],"streams":[],"consumers":[]}'
 
 
 def test_a_snapshot_restores_everything_and_reports_the_differences() -> None:
