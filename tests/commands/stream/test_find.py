@@ -94,8 +94,11 @@ def test_answers_are_the_same(filled: Run, server: Server) -> None:
 
 @of_both
 def test_streams_and_consumers_are_found(run: Run) -> None:
+    assert run("stream", "find", "--expression", "1").code == 1
+    assert run("stream", "find", "--expression", "1 == 1").code == 0
     for name, replicas in (("A", "3"), ("B", "1")):
         run("stream", "add", name, "--subjects", f"{name}.>", "--replicas", replicas, "--defaults")
+    assert run("consumer", "find", "A", "--expression", "'a'").code == 1
     run("consumer", "add", "A", "C", "--pull", "--defaults")
     assert run("stream", "find", "-n").out == "A\nB\n"
     assert run("stream", "find", "-n", "--replicas", "1").out == "B\n"
