@@ -171,6 +171,10 @@ def test_connections_are_balanced(run: Run, server: Server) -> None:
     server.cluster.wait_meta_leader()
     balance = ("server", "cluster", "balance", "1ms", "--force")
     assert "Balanced" in run(*system, *balance, "--account", "$SYS").out
+    none = run(*system, *balance, "--server-name", "nope")
+    assert (none.code, "no server matches" in none.err) == (1, True)
+    ordinary = run(*balance)
+    assert (ordinary.code, "has system privileges" in ordinary.err) == (1, True)
     assert "can only filter by subject" in run(*system, *balance, "--subject", "x").err
     assert run(*system, "server", "cluster", "balance", "xx", "-f").err.startswith(
         "jsctl: error: duration: "
