@@ -9,15 +9,15 @@ from jsctl.api.times import DAY_NS, HOUR_NS, MINUTE_NS, SECOND_NS, format_time, 
 
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _YEAR_DAYS = 365
-DECIMALS_MAX = 3
+DECIMALS = 3
 
 
 def number(value: int | float) -> str:
-    """With thousands commas; at most three decimals, and none of them rounded."""
-    if isinstance(value, float) and not value.is_integer():
-        whole, _, decimals = f"{Decimal(repr(value)):,f}".partition(".")
-        return f"{whole}.{decimals[:DECIMALS_MAX]}"
-    return f"{int(value):,}"
+    """With thousands commas; with a fraction three decimals, of which none is rounded."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    whole, _, decimals = f"{Decimal(repr(value)):,f}".partition(".")
+    return f"{whole}.{decimals[:DECIMALS]:0<{DECIMALS}}"
 
 
 def counted(count: int, one: str, many: str = "") -> str:
