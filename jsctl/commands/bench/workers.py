@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from jsctl.client.connection import open_client
 from jsctl.client.raw import RawConnection, closed
 from jsctl.commands.bench.job import Job
-from jsctl.errors import JsctlError, Unreachable
+from jsctl.errors import JsctlError, Unreachable, sentence_of
 from jsctl.settings import Settings
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ async def _one(
     except JsctlError as error:
         raise ClientFailed(job.number, error) from None
     except OSError as error:
-        raise ClientFailed(job.number, Unreachable(f"nats: {error}")) from None
+        raise ClientFailed(job.number, Unreachable(f"nats: {sentence_of(error)}")) from None
     return sample
 
 
