@@ -64,12 +64,16 @@ class RawConnection:
         self._reads = 0
         self.alone = False
         """Whether nobody else needs the loop while this connection waits."""
+        self.payload_max = 0
+        """So many bytes a message may have with its headers, 0 where that is not known."""
 
     @classmethod
     async def take_over(cls, client: "NatsClient") -> "RawConnection":
         """The bytes of a connected client, which is not to be used any more."""
-        reader, writer = await client.give_up_protocol()
-        return cls(reader, writer)
+        payload_max = client.max_payload
+        connection = cls(*await client.give_up_protocol())
+        connection.payload_max = payload_max
+        return connection
 
     async def wait_at_the_socket(self) -> None:
         """From now on `read` waits for the system and not for the loop, which costs as much as the

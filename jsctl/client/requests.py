@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 STREAM_NOT_FOUND = 10059
+EVENT_PREFIX = "$JS.EVENT"
 UNNAMED = frozenset(" *>\t\r\n\f")
 """What no prefix of the API and no domain has in it."""
 SILENCE_SECONDS = 0.5
@@ -53,6 +54,7 @@ class Requester:
         self.settings = settings
         self._log = log if settings.trace else None
         self.prefix = api_prefix(settings)
+        event_prefix(settings)
 
     async def ask(
         self, operation: str, *names: str, body: object = None, level: int = 0
@@ -188,10 +190,26 @@ def api_prefix(settings: Settings) -> bytes:
             "setup failed: WithAPIPrefix and WithDomain are mutually exclusive",
             hints=("give --js-api-prefix or --js-domain, or see what the context has",),
         )
-    if given and ((UNNAMED | {"/"}) & set(given) or "" in given.split(".")):
-        raise UsageError(f'setup failed: api prefix "{given}" contains invalid subject characters')
+    _check_prefix(given, "api")
     if (UNNAMED | {"."}) & set(domain):
         raise UsageError(f'setup failed: domain "{domain}" is not a valid JetStream name')
     if given:
         return given.encode() + b"."
     return domain_prefix(domain) if domain else API_PREFIX
+
+
+def event_prefix(settings: Settings) -> str:
+    """The prefix of subjects of advisories and metrics, without a dot at its end.
+
+    Raises UsageError for one that no subject can begin with.
+    """
+    given = settings.connection.jetstream_event_prefix
+    _check_prefix(given, "event")
+    return given or EVENT_PREFIX
+
+
+def _check_prefix(given: str, what: str) -> None:
+    if given and ((UNNAMED | {"/"}) & set(given) or "" in given.split(".")):
+        raise UsageError(
+            f'setup failed: {what} prefix "{given}" contains invalid subject characters'
+        )

@@ -2,19 +2,22 @@
 
 import time
 from collections.abc import Sequence
+from decimal import Decimal
 
 from jsctl.api.fields import NANOS_MAX
 from jsctl.api.times import DAY_NS, HOUR_NS, MINUTE_NS, SECOND_NS, format_time, parse_time
 
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _YEAR_DAYS = 365
+DECIMALS = 3
 
 
 def number(value: int | float) -> str:
-    """With thousands commas; at most three decimals."""
-    if isinstance(value, float) and not value.is_integer():
-        return f"{value:,.3f}".rstrip("0")
-    return f"{int(value):,}"
+    """With thousands commas; with a fraction three decimals, of which none is rounded."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    whole, _, decimals = f"{Decimal(repr(value)):,f}".partition(".")
+    return f"{whole}.{decimals[:DECIMALS]:0<{DECIMALS}}"
 
 
 def counted(count: int, one: str, many: str = "") -> str:

@@ -37,7 +37,7 @@ UNREADABLE = "the server's answer cannot be read: json: cannot unmarshal "
         (
             {"error": "no"},
             ("bench", "js", "pub", "sync", "FAKE.B", "--msgs", "1", "--stream", "S"),
-            "publishing: the answer is not one of JetStream (0)",
+            "publishing: publishing synchronously: nats: the answer is not one of JetStream",
         ),
     ],
 )

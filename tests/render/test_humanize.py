@@ -68,8 +68,13 @@ def test_durations(duration_ns: int, text: str) -> None:
 
 def test_the_rest() -> None:
     assert humanize.number(1234567) == "1,234,567"
-    assert humanize.number(1234.5) == "1,234.5"
-    assert humanize.number(2.0) == "2"
+    assert humanize.number(1234.5) == "1,234.500"
+    assert humanize.number(2.0) == "2.000"
+    assert humanize.number(1e16) == "10,000,000,000,000,000.000"
+    assert humanize.number(0.00042) == "0.000"
+    assert humanize.number(-1.9996) == "-1.999"
+    assert humanize.number(1e-9) == "0.000"
+    assert humanize.number(1234567.125) == "1,234,567.125"
     assert humanize.limit(-1) == "unlimited"
     assert humanize.limit(0) == "0"
     assert humanize.limit(0, none_from=0) == "unlimited"

@@ -98,6 +98,7 @@ async def _create(call: Call, manager: Manager, name: str, kind: Benchmark) -> N
     )
     about = "could not create the stream. If you want to delete and re-define the stream use"
     with told_as(f"{about} `jsctl stream delete {name}`"):
+        check_name(name, "stream")
         try:
             await manager.create_stream(config)
         except ApiError as error:

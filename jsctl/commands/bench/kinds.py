@@ -114,9 +114,22 @@ class Benchmark(Enum):
         return bool(self.value[4])
 
     @property
+    def failure(self) -> str:
+        """What the error of a client is called."""
+        return "Fatal error" if self in _STREAM_PUBLISHERS else "Error"
+
+    @property
     def facts(self) -> list[str]:
         """What the first line lists."""
         return str(self.value[5]).split()
+
+
+_STREAM_PUBLISHERS = (
+    Benchmark.JS_SYNC,
+    Benchmark.JS_ASYNC,
+    Benchmark.JS_ATOMIC,
+    Benchmark.JS_FAST,
+)
 
 
 def banner(call: Call, kind: Benchmark, total: int, clients: int) -> str:

@@ -9,8 +9,10 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter_ns
 
 from jsctl.api import jsontext
+from jsctl.api.errors import ApiError
 from jsctl.client.raw import Frame, RawConnection
 from jsctl.client.wire.frames import frame_of
+from jsctl.client.worded import worded
 from jsctl.commands.bench.job import FLOW_MAX, TRY_AGAIN_S, Job
 from jsctl.errors import JsctlError, Unreachable
 from jsctl.render.reports.bench import Sample
@@ -20,6 +22,12 @@ BLOCK_MESSAGES_MAX = 1024
 NO_RESPONDERS = b"503"
 START, ADD, COMMIT, END = 0, 1, 2, 3
 """What a message means to a fast batch."""
+CORE, REQUEST = "publishing: publishing", "requesting: requesting"
+SYNC, BUCKET = "publishing: publishing synchronously", "putting: putting"
+ASYNC = "publishing: publishing asynchronously"
+ASYNC_ANSWER = "publishing: async publish acknowledgement is an error"
+ATOMIC, FAST = "publishing: publishing with batch commit", "publishing: fast batch publishing"
+"""What a client says that it did, before what went wrong, in the words of `nats`."""
 
 
 def inbox() -> str:
@@ -29,6 +37,7 @@ def inbox() -> str:
 
 async def core_publisher(connection: RawConnection, job: Job) -> Sample:
     """Publishes and flushes in the end; a latency is a message's share of one write."""
+    _check_room(connection, job, CORE)
     latencies: list[int] = []
     started = perf_counter_ns()
     size = len(job.frame_of(0))
@@ -52,12 +61,12 @@ async def core_publisher(connection: RawConnection, job: Job) -> Sample:
 
 async def requester(connection: RawConnection, job: Job) -> Sample:
     """One request at a time; a latency is that of its answer."""
-    return await _one_by_one(connection, job, lambda at, reply: job.frame_of(at, reply), _any)
+    return await _one_by_one(connection, job, REQUEST, job.frame_of, _any)
 
 
 async def stream_sync_publisher(connection: RawConnection, job: Job) -> Sample:
     """One message at a time; a latency is that of its acknowledgement."""
-    return await _one_by_one(connection, job, lambda at, reply: job.frame_of(at, reply), _stored)
+    return await _one_by_one(connection, job, SYNC, job.frame_of, _stored)
 
 
 async def kv_putter(connection: RawConnection, job: Job) -> Sample:
@@ -67,29 +76,36 @@ async def kv_putter(connection: RawConnection, job: Job) -> Sample:
         subject = f"$KV.{job.bucket}.{job.key_of(at)}".encode()
         return frame_of(subject, job.payload, reply)
 
-    return await _one_by_one(connection, job, frame, _stored)
+    return await _one_by_one(connection, job, BUCKET, frame, _stored)
 
 
 Made = Callable[[int, bytes], bytes]
-Judged = Callable[[Frame], bool]
+Judged = Callable[[Frame, str], bool]
 
 
-def _any(answer: Frame) -> bool:
+def _check_room(connection: RawConnection, job: Job, what: str) -> None:
+    """Raises JsctlError for messages that the server does not take: it would close the connection,
+    and who still writes then hears of nothing else."""
+    if 0 < connection.payload_max < len(job.header_of(0)) + len(job.payload):
+        raise JsctlError(f"{what}: nats: maximum payload exceeded")
+
+
+def _any(answer: Frame, what: str) -> bool:
     """Whether there is an answer. Raises Unreachable when nobody listens."""
     if answer.status == NO_RESPONDERS:
-        raise Unreachable("requesting: nats: no responders available for request")
+        raise Unreachable(f"{what}: nats: no responders available for request")
     return True
 
 
-def _stored(answer: Frame) -> bool:
+def _stored(answer: Frame, what: str) -> bool:
     """Whether a stream took the message; raises JsctlError when it refuses."""
     if answer.status == NO_RESPONDERS:
         return False
-    check_stored(answer.payload)
+    check_stored(answer.payload, what if what is ASYNC_ANSWER else f"{what}: nats")
     return True
 
 
-def check_stored(data: bytes) -> None:
+def check_stored(data: bytes, what: str) -> None:
     """Raises JsctlError unless the answer says that the message is stored."""
     if b'"error"' not in data and b'"seq"' in data:
         return
@@ -98,12 +114,19 @@ def check_stored(data: bytes) -> None:
     except ValueError:
         problem = None
     if not isinstance(problem, dict):
-        problem = {}
-    text = str(problem.get("description", "the answer is not one of JetStream"))
-    raise JsctlError(f"publishing: {text} ({problem.get('err_code', 0)})")
+        raise JsctlError(f"{what}: the answer is not one of JetStream")
+    error = ApiError(
+        _count(problem.get("code")),
+        _count(problem.get("err_code")),
+        str(problem.get("description", "")),
+    )
+    raise JsctlError(f"{what}: {worded(error)}")
 
 
-async def _one_by_one(connection: RawConnection, job: Job, made: Made, judged: Judged) -> Sample:
+async def _one_by_one(
+    connection: RawConnection, job: Job, what: str, made: Made, judged: Judged
+) -> Sample:
+    _check_room(connection, job, what)
     prefix = inbox()
     connection.subscribe(f"{prefix}.*")
     await connection.flush()
@@ -118,16 +141,16 @@ async def _one_by_one(connection: RawConnection, job: Job, made: Made, judged: J
                 await asyncio.sleep(TRY_AGAIN_S)
             reply = f"{prefix}.{at}".encode()
             connection.write(made(at, reply))
-            if judged(await _answer(connection, job.timeout, reply)):
+            if judged(await _answer(connection, job.timeout, reply, what), what):
                 break
         else:
-            raise Unreachable("publishing synchronously: nats: no response from stream")
+            raise Unreachable(f"{what}: nats: no response from stream")
         latencies.append(perf_counter_ns() - before)
         job.tell(at + 1)
     return _sample(job, started, latencies)
 
 
-async def _answer(connection: RawConnection, timeout: float, reply: bytes) -> Frame:
+async def _answer(connection: RawConnection, timeout: float, reply: bytes, what: str) -> Frame:
     """The one to that request: where several answer, those to earlier ones may come now."""
     try:
         async with asyncio.timeout(timeout):
@@ -136,11 +159,12 @@ async def _answer(connection: RawConnection, timeout: float, reply: bytes) -> Fr
                     if frame.subject == reply:
                         return frame
     except TimeoutError:
-        raise Unreachable("nats: timeout") from None
+        raise Unreachable(f"{what}: nats: timeout") from None
 
 
 async def stream_async_publisher(connection: RawConnection, job: Job) -> Sample:
     """A batch at a time; a latency is the time until all answers of a batch are there."""
+    _check_room(connection, job, ASYNC)
     prefix = inbox()
     connection.subscribe(f"{prefix}.*")
     await connection.flush()
@@ -159,7 +183,7 @@ async def stream_async_publisher(connection: RawConnection, job: Job) -> Sample:
             if not waiting:
                 break
         else:
-            raise Unreachable("publishing: nats: no response from stream")
+            raise Unreachable(f"{ASYNC_ANSWER}: nats: no response from stream")
         latencies.append(perf_counter_ns() - before)
         job.tell(last)
     return _sample(job, started, latencies)
@@ -189,7 +213,7 @@ async def _untaken(connection: RawConnection, count: int, timeout: float) -> lis
             while count:
                 for answer in await connection.read():
                     count -= 1
-                    if not _stored(answer):
+                    if not _stored(answer, ASYNC_ANSWER):
                         untaken.append(int(answer.subject.rpartition(b".")[2]))
     except TimeoutError:
         raise Unreachable("did not receive all answers of the stream in time") from None
@@ -198,6 +222,7 @@ async def _untaken(connection: RawConnection, count: int, timeout: float) -> lis
 
 async def stream_atomic_publisher(connection: RawConnection, job: Job) -> Sample:
     """A batch at a time, all of it stored together; a latency is that of a batch."""
+    _check_room(connection, job, ATOMIC)
     prefix = inbox()
     connection.subscribe(f"{prefix}.*")
     await connection.flush()
@@ -218,9 +243,9 @@ async def stream_atomic_publisher(connection: RawConnection, job: Job) -> Sample
             frames.append(job.frame_of(at, f"{prefix}.{at}".encode() if ending else b"", more))
         connection.write(b"".join(frames))
         await connection.drain()
-        answer = await _answer(connection, job.timeout, f"{prefix}.{last - 1}".encode())
-        if not _stored(answer):
-            raise Unreachable("publishing with batch commit: nats: no response from stream")
+        answer = await _answer(connection, job.timeout, f"{prefix}.{last - 1}".encode(), ATOMIC)
+        if not _stored(answer, ATOMIC):
+            raise Unreachable(f"{ATOMIC}: nats: no response from stream")
         latencies.append(perf_counter_ns() - before)
         job.tell(last)
     return _sample(job, started, latencies)
@@ -228,6 +253,7 @@ async def stream_atomic_publisher(connection: RawConnection, job: Job) -> Sample
 
 async def stream_fast_publisher(connection: RawConnection, job: Job) -> Sample:
     """One batch that the stream paces; a latency is the time between two of its answers."""
+    _check_room(connection, job, f"{FAST}: batch message 1 publish failed")
     flow = _Flow(connection, job)
     await flow.begin()
     latencies: list[int] = []
@@ -294,13 +320,13 @@ class _Flow:
             async with asyncio.timeout(self._job.timeout):
                 found = await self._connection.read()
         except TimeoutError:
-            raise Unreachable("fast batch publishing: nats: timeout") from None
+            raise Unreachable(f"{FAST}: nats: timeout") from None
         for frame in found:
             self._take(frame)
 
     def _take(self, frame: Frame) -> None:
         if frame.status == NO_RESPONDERS:
-            raise Unreachable("fast batch publishing: nats: no response from stream")
+            raise Unreachable(f"{FAST}: nats: no response from stream")
         try:
             document = jsontext.parse_object(frame.payload)
         except ValueError:
@@ -311,9 +337,9 @@ class _Flow:
             self._acked = _count(document.get("seq")) or self._acked
             self._flow = _count(document.get("msgs")) or self._flow
         elif kind == "gap":
-            raise JsctlError("fast batch publishing: the stream has missed messages")
+            raise JsctlError(f"{FAST}: the stream has missed messages")
         else:
-            check_stored(frame.payload)
+            check_stored(frame.payload, FAST)
             self._stored = frame.payload
 
     async def finish(self) -> None:

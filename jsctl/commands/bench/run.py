@@ -20,6 +20,7 @@ from jsctl.commands.bench.assets import (
 from jsctl.commands.bench.job import FLOW_MAX, Job, Pace
 from jsctl.commands.bench.kinds import Benchmark, banner
 from jsctl.commands.bench.workers import ClientFailed, run_clients
+from jsctl.commands.toolkit.assets.picking import check_name
 from jsctl.commands.toolkit.content.bodies import check_subject, headers_of
 from jsctl.commands.toolkit.content.templates import unique_id
 from jsctl.commands.toolkit.invocation.call import Call
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from jsctl.render.reports.bench import Sample
 
 SIZE_MAX = (1 << 31) - 1
+MESSAGES_MAX = (1 << 63) - 1
+HISTORY_MAX = 255
 
 
 async def core_pub(call: Call) -> None:
@@ -129,12 +132,15 @@ async def js_get_batch(call: Call) -> None:
     """`bench js get batch`."""
     check(call)
     start(call, Benchmark.GET_BATCH)
+    check_name(call.text("stream"), "stream", about="doing a direct get on the stream")
     await run_jobs(call, Benchmark.GET_BATCH, jobs_of(call, Benchmark.GET_BATCH))
 
 
 async def kv_put(call: Call) -> None:
     """`bench kv put`."""
     check(call)
+    if call.integer("history") > HISTORY_MAX:
+        raise UsageError(f"history: must be less than or equal to {HISTORY_MAX}")
     start(call, Benchmark.KV_PUT)
     await prepare_bucket(call)
     await run_jobs(call, Benchmark.KV_PUT, jobs_of(call, Benchmark.KV_PUT))
@@ -222,6 +228,10 @@ def _total(call: Call) -> int:
         raise UsageError("--duration requires --throughput to be set")
     if run_ns:
         found = (rate * run_ns + SECOND_NS // 2) // SECOND_NS
+        if found > MESSAGES_MAX:
+            raise UsageError(
+                f"number of messages {found} exceeds the maximum supported ({MESSAGES_MAX})"
+            )
         if not found:
             raise UsageError(
                 f"the combination of --throughput={rate} and --duration={call.text('duration')} "
@@ -319,14 +329,17 @@ def _payload(call: Call) -> bytes:
 
 async def run_jobs(call: Call, kind: Benchmark, jobs: Sequence[Job]) -> None:
     """All clients at once, then what they did. Raises the first error."""
-    for job in jobs:
-        what = f"{kind.verb} {number(job.messages)} messages" if kind.verb else ""
-        text = what or "hit control-c to stop"
-        call.output.log(f"[{job.number + 1}] Starting {kind.label}, {text}")
+
+    def connected() -> None:
+        for job in jobs:
+            what = f"{kind.verb} {number(job.messages)} messages" if kind.verb else ""
+            text = what or "hit control-c to stop"
+            call.output.log(f"[{job.number + 1}] Starting {kind.label}, {text}")
+
     try:
-        samples = await run_clients(call.settings, kind.function, jobs)
+        samples = await run_clients(call.settings, kind.function, jobs, connected)
     except ClientFailed as error:
-        call.output.log(f"Error from client {error.number}: {error}")
+        call.output.log(f"{kind.failure} from client {error.number}: {error}")
         raise error.error from None
     _print(call, kind, samples)
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from jsctl.client.connection import open_client
 from jsctl.client.raw import RawConnection, closed
 from jsctl.commands.bench.job import Job
-from jsctl.errors import JsctlError, Unreachable
+from jsctl.errors import JsctlError, Unreachable, sentence_of
 from jsctl.settings import Settings
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from jsctl.render.reports.bench import Sample
 
     Told = tuple[int, Sample | None, str, str]
-    """A client's number, and its sample, or the kind and text of its error."""
+    """A client's number, and its sample, or the kind and text of its error; nothing of that says
+    that it is connected."""
 
 READY_S = 60.0
 """All clients have to be connected by then."""
@@ -37,23 +38,28 @@ LOOK_S = 0.5
 """How often it is seen whether the processes still run."""
 
 
-async def run_clients(settings: Settings, kind: str, jobs: Sequence[Job]) -> "list[Sample]":
+async def run_clients(
+    settings: Settings, kind: str, jobs: Sequence[Job], connected: Callable[[], None]
+) -> "list[Sample]":
     """Runs all jobs at the same time; `kind` names their function as `module:name`.
 
-    Raises the first error, with the number of its client.
+    `connected` is called, perhaps in another thread, when all have connections. Raises the first
+    error, with the number of its client.
     """
     if len(jobs) == 1:
-        return await _run_here(settings, kind, jobs, _at_once)
+
+        async def at_once() -> None:
+            connected()
+
+        return await _run_here(settings, kind, jobs, at_once)
     loop = asyncio.get_running_loop()
     stopped = Event()
     try:
-        return await loop.run_in_executor(None, _run_processes, settings, kind, list(jobs), stopped)
+        return await loop.run_in_executor(
+            None, _run_processes, settings, kind, list(jobs), stopped, connected
+        )
     finally:
         stopped.set()  # the thread would wait for processes that nobody asks for any more
-
-
-async def _at_once() -> None:
-    """Nobody else has to be waited for."""
 
 
 async def _run_here(
@@ -64,7 +70,9 @@ async def _run_here(
     async with AsyncExitStack() as stack:
         connections: list[RawConnection] = []
         for job in jobs:
-            client = await open_client(settings, what=f"client number {job.number}")
+            client = await open_client(
+                settings, what=f"client number {job.number} failed to connect"
+            )
             stack.push_async_callback(client.close)
             connection = await RawConnection.take_over(client)
             connection.alone = len(jobs) == 1
@@ -103,12 +111,12 @@ async def _one(
     except JsctlError as error:
         raise ClientFailed(job.number, error) from None
     except OSError as error:
-        raise ClientFailed(job.number, Unreachable(f"nats: {error}")) from None
+        raise ClientFailed(job.number, Unreachable(f"nats: {sentence_of(error)}")) from None
     return sample
 
 
 def _run_processes(
-    settings: Settings, kind: str, jobs: list[Job], stopped: Event
+    settings: Settings, kind: str, jobs: list[Job], stopped: Event, connected: Callable[[], None]
 ) -> "list[Sample]":
     context = multiprocessing.get_context("spawn")
     count = min(len(jobs), max(2, os.cpu_count() or 1))
@@ -120,7 +128,7 @@ def _run_processes(
     for process in running:
         process.start()
     try:
-        return _samples(jobs, running, told, stopped)
+        return _samples(jobs, running, told, stopped, connected)
     finally:
         for process in running:
             process.terminate()
@@ -128,11 +136,16 @@ def _run_processes(
 
 
 def _samples(
-    jobs: list[Job], running: "Sequence[BaseProcess]", told: "Queue[Told]", stopped: Event
+    jobs: list[Job],
+    running: "Sequence[BaseProcess]",
+    told: "Queue[Told]",
+    stopped: Event,
+    connected: Callable[[], None],
 ) -> "list[Sample]":
     """What all clients told; nothing when it is `stopped`."""
     found: dict[int, Sample] = {}
-    while len(found) < len(jobs):
+    missing = len(jobs)  # Connections: of two processes the one may tell its results before.
+    while missing or len(found) < len(jobs):
         try:
             number, sample, kind, text = told.get(timeout=LOOK_S)
         except queue.Empty:
@@ -141,10 +154,15 @@ def _samples(
             if all(process.exitcode is not None for process in running) and told.empty():
                 raise JsctlError("a process of the benchmark has ended without a result") from None
             continue
+        if sample is None and not kind:
+            missing -= 1
+            if not missing:
+                connected()
+            continue
         if sample is None:
             module = import_module("jsctl.errors")
             error = getattr(module, kind, JsctlError)(text)
-            raise ClientFailed(number, error)
+            raise error if missing else ClientFailed(number, error)
         found[number] = sample
     return [found[number] for number in sorted(found)]
 
@@ -156,6 +174,8 @@ def _work(
     Thread(target=_end_with_the_first, daemon=True).start()
 
     async def all_ready() -> None:
+        for job in jobs:
+            told.put((job.number, None, "", ""))
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, ready.wait, READY_S)
 

@@ -120,7 +120,7 @@ def select(call: Call) -> None:
     if not names:
         raise NotFound("no context defined")
     if not name:
-        name = call.prompts.choose("Select a Context", names, default=store.selected())
+        name = call.prompts.choose("Select a Context", names)
     if not store.exists(name):
         hints = (*near_names(name, names), _known(names))
         raise NotFound(f'context not found: "{name}"', hints=hints)

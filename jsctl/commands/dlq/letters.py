@@ -22,6 +22,7 @@ from jsctl.api.times import parse_time
 from jsctl.backups.filters import matches
 from jsctl.client.headers import block_of
 from jsctl.client.reading import StoredMessage, read_stream
+from jsctl.client.requests import event_prefix
 from jsctl.commands.toolkit.assets.picking import check_stream
 from jsctl.commands.toolkit.grammar.values import is_count
 from jsctl.commands.toolkit.invocation.call import Call
@@ -76,7 +77,7 @@ class Letter:
 
 def event_subjects(call: Call) -> tuple[str, ...]:
     """Where the advisories are published."""
-    prefix = call.settings.connection.jetstream_event_prefix.rstrip(".") or "$JS.EVENT"
+    prefix = event_prefix(call.settings)
     return tuple(f"{prefix}.{subject}" for subject in SUBJECTS.values())
 
 

@@ -12,7 +12,9 @@ from jsctl.api.times import format_time
 from jsctl.api.words import DeliverPolicy
 from jsctl.client.manager import Manager
 from jsctl.client.ordered import ordered
+from jsctl.client.requests import event_prefix
 from jsctl.client.worded import library_words
+from jsctl.commands.toolkit.assets.picking import check_stream
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import UsageError
 from jsctl.render.formats import as_json
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
 
     from jsctl.client.library import NatsClient
 
-ADVISORIES, METRICS = "$JS.EVENT.ADVISORY", "$JS.EVENT.METRIC"
-_EVENTS = "$JS.EVENT."
 SERVER_EVENTS = (
     ("Client Connection", "$SYS.ACCOUNT.*.CONNECT"),
     ("Client Disconnection", "$SYS.ACCOUNT.*.DISCONNECT"),
@@ -55,16 +55,15 @@ async def events(call: Call) -> None:
 
 def _subjects(call: Call) -> list[tuple[str, str]]:
     """What is listened for, and where."""
-    prefix = call.settings.connection.jetstream_event_prefix.rstrip(".")
+    prefix = event_prefix(call.settings)
     every = call.flag("all")
     found: list[tuple[str, str]] = []
-    for kind, wanted, subject in (
-        ("Advisories", "js-advisory", ADVISORIES),
-        ("Metrics", "js-metric", METRICS),
+    for kind, wanted, below in (
+        ("Advisories", "js-advisory", "ADVISORY"),
+        ("Metrics", "js-metric", "METRIC"),
     ):
         if every or call.flag(wanted):
-            where = subject.replace(_EVENTS, f"{prefix}.", 1) if prefix else subject
-            found.append((kind, f"{where}.>"))
+            found.append((kind, f"{prefix}.{below}.>"))
     if every or call.flag("srv-advisory"):
         found += [(f"{kind} events", subject) for kind, subject in SERVER_EVENTS]
     return found + [("advisories", subject) for subject in call.texts("subjects")]
@@ -94,6 +93,7 @@ async def _from_stream(call: Call, manager: Manager, show: "_Shown") -> None:
             deliver_policy=DeliverPolicy.BY_START_TIME, opt_start_time=format_time(start_ns)
         )
     show.say(f"Listening for Events in stream {stream}{since}")
+    check_stream(stream)
     with library_words():
         async with ordered(manager, stream, config) as feed:
             while True:

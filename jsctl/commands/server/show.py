@@ -8,7 +8,7 @@ from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.monitoring.asking import NO_RESULTS, ask, count_of
 from jsctl.errors import NotFound
 from jsctl.render.charts import line_chart
-from jsctl.render.humanize import counted, number
+from jsctl.render.humanize import counted
 from jsctl.render.reports.server.info import server_screen
 from jsctl.render.reports.server.overview import (
     CLUSTER_COLUMNS,
@@ -95,7 +95,7 @@ def _ping_statistics(call: Call, times: list[float]) -> None:
             counts[int(one / GRAPH_MS)] += 1
         call.output.print()
         call.output.print(
-            line_chart(counts, f"Responses per {GRAPH_MS}ms", number, width=60, height=15)
+            line_chart(counts, f"Responses per {GRAPH_MS}ms", "{:.2f}".format, width=60, height=15)
         )
 
 

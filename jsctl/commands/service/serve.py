@@ -39,8 +39,11 @@ async def serve(call: Call) -> None:
                 },
                 stats_handler=echo.statistics,
             )
-        except ValueError as error:
-            raise UsageError(f"nats: invalid configuration: {error}") from None
+        except ValueError:
+            raise UsageError(
+                "validation: service name: name should not be empty and should consist of "
+                "alphanumerical characters, dashes and underscores"
+            ) from None
         group = service.add_group(name=name)
         await group.add_endpoint(name="echo", handler=echo.answer)
         await client.flush()

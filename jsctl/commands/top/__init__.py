@@ -2,7 +2,7 @@
 
 from jsctl.commands.toolkit.grammar.spec import Argument, Command, Kind, Option
 
-_SORTS = (
+SORTS = (
     *("cid", "start", "subs", "pending", "msgs_to", "msgs_from", "bytes_to", "bytes_from"),
     *("last", "idle", "uptime", "stop", "reason", "rtt"),
 )
@@ -15,7 +15,7 @@ COMMAND = Command(
     (
         Option("conns", "Maximum number of connections to show", Kind.INTEGER, "n", default="1024"),
         Option("interval", "Refresh interval", Kind.INTEGER, short="d", default="1"),
-        Option("sort", "Sort connections by", default="cid", choices=_SORTS, silent=True),
+        Option("sort", "Sort connections by", default="cid", choices=SORTS, silent=True),
         Option("lookup", "Looks up client addresses in DNS", Kind.FLAG),
         Option("output", "Saves the first snapshot to a file", short="o"),
         Option("delimiter", "Specifies a output delimiter, defaults to grid-like text"),

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
@@ -10,13 +11,17 @@ from jsctl.api.monitoring.connz import ConnInfo, Connz
 from jsctl.api.monitoring.varz import Varz
 from jsctl.api.server import EventFilterOptions
 from jsctl.client.system import NoSystemRights, SystemSource
+from jsctl.commands.toolkit.grammar.values import is_count
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.files import save
+from jsctl.commands.toolkit.invocation.keys import Keys
 from jsctl.commands.toolkit.invocation.watching import repeated
+from jsctl.commands.top import SORTS
 from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError, Unreachable
 from jsctl.render.reports.server.top import Rates, top_text
 
+SWITCHES = {"s": "subs", "b": "raw", "d": "lookup"}
 FAILED = "initial test request failed"
 NO_RIGHTS = (
     "no results received, ensure the account used has system privileges and appropriate permissions"
@@ -39,6 +44,29 @@ class _Watched:
         self._call = call
         self._last: _Look | None = None
         self._hosts: dict[str, str] = {}
+        self._sort, self._limit = call.text("sort"), call.integer("conns")
+        self._flags = {name: call.flag(name) for name in ("lookup", "raw", "subs")}
+
+    def keys(self) -> Keys:
+        """What can be changed while it is watched."""
+        return Keys(
+            "q leaves, s subs, b bytes, d names, o sort, n limit",
+            {key: partial(self._switch, name) for key, name in SWITCHES.items()},
+            {"o": ("sort by", self._sorted_by), "n": ("limit", self._limited_to)},
+        )
+
+    def _switch(self, name: str) -> None:
+        self._flags[name] = not self._flags[name]
+
+    def _sorted_by(self, word: str) -> None:
+        if word not in SORTS:
+            raise ValueError(f"cannot sort by '{word}'")
+        self._sort = word
+
+    def _limited_to(self, text: str) -> None:
+        if not is_count(text):
+            raise ValueError(f"'{text}' is no number of connections")
+        self._limit = int(text)
 
     async def text(self) -> str:
         """What is shown now; the first time all rates are nothing."""
@@ -48,7 +76,7 @@ class _Watched:
         rates = _rates(self._last, look)
         self._last = look
         hosts = {}
-        if call.flag("lookup"):
+        if self._flags["lookup"]:
             hosts = await self._names(look.connz.connections)
         return top_text(
             look.varz,
@@ -56,17 +84,17 @@ class _Watched:
             rates,
             hosts=hosts,
             delimiter=call.text("delimiter"),
-            raw=call.flag("raw"),
-            subscriptions=call.flag("subs"),
+            raw=self._flags["raw"],
+            subscriptions=self._flags["subs"],
         )
 
     async def _look(self, system: SystemSource) -> _Look:
         call = self._call
         where = EventFilterOptions(server_name=call.text("name"), exact_match=True)
         wanted = {
-            "sort": call.text("sort"),
-            "limit": call.integer("conns"),
-            "subscriptions": call.flag("subs"),
+            "sort": self._sort,
+            "limit": self._limit,
+            "subscriptions": self._flags["subs"],
         }
         try:
             varz = await system.gather("VARZ", where=where, expected=1)
@@ -111,7 +139,7 @@ def _rates(before: _Look | None, now: _Look) -> Rates:
 
 
 async def top(call: Call) -> int:
-    """Until Ctrl-C, so many times, or once into a file."""
+    """Until Ctrl-C or `q`, so many times, or once into a file."""
     watched = _Watched(call)
     if call.text("output"):
         text = await watched.text()
@@ -127,7 +155,7 @@ async def top(call: Call) -> int:
             call.output.print(text.rstrip("\n"))
 
     if rounds < 0:
-        return await repeated(call, draw, interval)
+        return await repeated(call, draw, interval, keys=watched.keys())
     async with call.one_connection():
         for number in range(max(1, rounds)):
             if number:

@@ -72,7 +72,7 @@ def test_stream_publishers(run: Run) -> None:
     assert state["messages"] == 50
     refused = run("bench", "js", "pub", "async", "nobody", *words, "--timeout", "1s")
     assert refused.code == 1
-    assert "Error from client 0: " in refused.err
+    assert "Fatal error from client 0: " in refused.err
 
 
 @pytest.mark.parametrize("publisher", [stream_sync_publisher, stream_async_publisher])

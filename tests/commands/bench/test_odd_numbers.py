@@ -31,3 +31,37 @@ def test_numbers_below_zero_end_in_a_line(capfd: pytest.CaptureFixture[str]) -> 
         code, err = said("bench", "js", "pub", "fast", "s.2", *STREAM, "--batch", "70000")
         assert code == 0
         assert "--batch 70000 exceeds the fast publisher flow window maximum of 65535" in err
+
+
+@pytest.mark.processes
+def test_what_no_server_takes_is_told_by_the_client(capfd: pytest.CaptureFixture[str]) -> None:
+    with Broker(jetstream=True) as server:
+
+        def said(*words: str) -> tuple[int, str]:
+            code = main(("-s", server.url, "bench", *words))
+            return code, capfd.readouterr().err
+
+        for words in (("js", "get", "batch"), ("js", "pub", "sync", "b", "--create")):
+            code, err = said(*words, *COUNT, "--stream", "a b")
+            assert (code, err.endswith('"a b" is not a valid stream name\n')) == (1, True), err
+            assert "Starting JetStream" in err
+        for clients in ("1", "2"):
+            code, err = said("pub", "b", *COUNT, "--size", "2M", "--clients", clients)
+            assert code == 1
+            assert err.endswith("error: publishing: publishing: nats: maximum payload exceeded\n")
+        code, err = said("kv", "put", *COUNT, "--history", "256")
+        assert (code, "less than or equal to 255" in err) == (1, True)
+        rate = ("--throughput", "1000000000000", "--duration", "400000h")
+        code, err = said("pub", "b", *COUNT, *rate)
+        assert (code, "exceeds the maximum" in err, "Starting" in err) == (1, True, False)
+
+
+@pytest.mark.parametrize("clients", ["1", "3"])
+def test_clients_begin_when_they_are_connected(
+    clients: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    nowhere = ("-s", "nats://127.0.0.1:1")
+    code = main((*nowhere, "bench", "pub", "b", *COUNT, "--clients", clients))
+    err = capfd.readouterr().err
+    assert (code, "] Starting Core" in err, "from client" in err) == (1, False, False)
+    assert "failed to connect: nats: no servers available for connection\n" in err

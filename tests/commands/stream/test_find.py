@@ -94,8 +94,11 @@ def test_answers_are_the_same(filled: Run, server: Server) -> None:
 
 @of_both
 def test_streams_and_consumers_are_found(run: Run) -> None:
+    assert run("stream", "find", "--expression", "1").code == 1
+    assert run("stream", "find", "--expression", "1 == 1").code == 0
     for name, replicas in (("A", "3"), ("B", "1")):
         run("stream", "add", name, "--subjects", f"{name}.>", "--replicas", replicas, "--defaults")
+    assert run("consumer", "find", "A", "--expression", "'a'").code == 1
     run("consumer", "add", "A", "C", "--pull", "--defaults")
     assert run("stream", "find", "-n").out == "A\nB\n"
     assert run("stream", "find", "-n", "--replicas", "1").out == "B\n"
@@ -168,6 +171,10 @@ def test_connections_are_balanced(run: Run, server: Server) -> None:
     server.cluster.wait_meta_leader()
     balance = ("server", "cluster", "balance", "1ms", "--force")
     assert "Balanced" in run(*system, *balance, "--account", "$SYS").out
+    none = run(*system, *balance, "--server-name", "nope")
+    assert (none.code, "no server matches" in none.err) == (1, True)
+    ordinary = run(*balance)
+    assert (ordinary.code, "has system privileges" in ordinary.err) == (1, True)
     assert "can only filter by subject" in run(*system, *balance, "--subject", "x").err
     assert run(*system, "server", "cluster", "balance", "xx", "-f").err.startswith(
         "jsctl: error: duration: "

@@ -38,7 +38,7 @@ GROUP = Group(
                 ),
                 MAX_BYTES,
                 Option(
-                    "history", "History depth for the bucket in KV mode", Kind.INTEGER, default="1"
+                    "history", "History depth for the bucket in KV mode", Kind.UNSIGNED, default="1"
                 ),
                 PURGE,
                 _randomize("put"),

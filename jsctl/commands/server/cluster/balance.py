@@ -8,11 +8,12 @@ from jsctl.api.codec import encode
 from jsctl.api.monitoring.connz import ConnInfo, Connz, ConnzOptions
 from jsctl.api.server import EventFilterOptions, ServerInfo
 from jsctl.api.times import SECOND_NS, format_duration, parse_time
-from jsctl.client.system import NatsSystem
+from jsctl.client.facts import known_servers
+from jsctl.client.system import NatsSystem, NoSystemRights
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.monitoring.asking import ask
 from jsctl.dataclass import dataclass
-from jsctl.errors import Aborted, UsageError
+from jsctl.errors import Aborted, NotFound, UsageError
 from jsctl.render.humanize import counted
 
 PAGE = 1024
@@ -38,6 +39,7 @@ async def balance(call: Call) -> None:
         raise UsageError("can only filter by subject if account is given")
     async with call.client() as client:
         system = NatsSystem(client, call.settings)
+        await known_servers(system)  # An account is told of its own connections, and ends none.
         servers, held = await _connections(call, system)
         clusters = {server.cluster for server in servers if server.cluster}
         if not call.flag("force"):
@@ -73,7 +75,10 @@ async def _connections(call: Call, system: NatsSystem) -> tuple[list[ServerInfo]
             offset=page * PAGE,
             limit=PAGE,
         )
-        replies = await ask(system, "CONNZ", encode(options), where=where)
+        try:
+            replies = await ask(system, "CONNZ", encode(options), where=where)
+        except NoSystemRights:
+            raise NotFound("no server matches --server-name and --cluster") from None
         found = [(reply.server, reply.as_(Connz)) for reply in replies if reply.error is None]
         servers.update({server.id: server for server, _ in found})
         held += [Held(server, info) for server, connz in found for info in connz.connections]

@@ -65,6 +65,7 @@ def compiled(
 
     `functions` are some beside those that every expression has, `names` all values that there are:
     others are refused, or nothing where it is not known which there are.
+    One that looks at no value is tried here, as it would be wrong about all that there is.
     The test itself raises UsageError when its values do not fit, as text against a number.
     """
     if len(source) > LENGTH_MAX:
@@ -82,6 +83,8 @@ def compiled(
             raise UsageError("invalid expression: it does not give true or false")
         return found
 
+    if not reader.looks:
+        test({})
     return test
 
 
@@ -117,6 +120,8 @@ class _Reader:
         self._tokens, self._functions, self._names = tokens, functions, names
         self._at = 0
         self._depth = 0
+        self.looks = False
+        """Whether the expression has the name of a value."""
 
     @property
     def _now(self) -> _Token:
@@ -209,6 +214,7 @@ class _Reader:
     def _value(self, token: _Token) -> Code:
         if self._names is not None and token not in self._names:
             raise UsageError(f"invalid expression: unknown name {token} at {token.at}")
+        self.looks = True
         return _named(token)
 
     def _name(self) -> str:

@@ -6,11 +6,14 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from jsctl.commands.toolkit.invocation.reading import was_interrupted
 from jsctl.errors import Aborted, NeedsConfirmation
 from jsctl.render.table import readable
+
+if TYPE_CHECKING:
+    from prompt_toolkit.application import Application
 
 T = TypeVar("T")
 NO_TERMINAL_INPUT = "cannot prompt for user input without a terminal"
@@ -93,8 +96,8 @@ class Prompts:
     ) -> str:
         """One of the words, by arrow keys; Enter takes the marked one, at first the default.
 
-        What is typed leaves only the words that contain it. Raises NeedsConfirmation without a
-        terminal and Aborted when it is left.
+        What is typed leaves only the words that contain it; where none does Enter takes none.
+        Raises NeedsConfirmation without a terminal and Aborted when it is left.
         """
         if not self.possible:
             raise NeedsConfirmation(
@@ -117,6 +120,7 @@ class Prompts:
             use_search_filter=True,
             output=create_output(stdout=sys.stderr),
         )
+        _nothing_for_nothing(asking.application)
         try:
             # In a thread, because the command's own loop runs in this one.
             return str(asking.application.run(in_thread=True))
@@ -152,6 +156,30 @@ class Prompts:
             sys.stderr.write("\n")
             raise Aborted("interrupt")
         return line.strip()
+
+
+def _nothing_for_nothing(asking: "Application[object]") -> None:
+    """Enter takes no word while none contains what was typed: the library shows all of them then,
+    and would take one that nobody meant."""
+    from prompt_toolkit.filters import Condition
+    from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
+    from prompt_toolkit.keys import Keys
+    from questionary.prompts.common import InquirerControl
+
+    windows = asking.layout.find_all_windows()
+    (shown,) = (one.content for one in windows if isinstance(one.content, InquirerControl))
+
+    def nothing_found() -> bool:
+        typed = (shown.search_filter or "").lower()
+        return not any(typed in str(one.title).lower() for one in shown.choices)
+
+    keys = KeyBindings()
+
+    @keys.add(Keys.ControlM, filter=Condition(nothing_found), eager=True)
+    def stay(_event: object) -> None:
+        """Until something is found."""
+
+    asking.key_bindings = merge_key_bindings([asking.key_bindings or KeyBindings(), keys])
 
 
 @contextmanager

@@ -4,9 +4,11 @@ import asyncio
 import io
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 
 from jsctl.api.errors import ApiError
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.keys import Keys
 from jsctl.errors import JsctlError, UsageError
 
 _OTHER_SCREEN, _OWN_SCREEN = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
@@ -30,16 +32,24 @@ async def watched(call: Call, report: Report) -> int | None:
     return await repeated(call, report, seconds)
 
 
-async def repeated(call: Call, report: Report, seconds: int, *, at_once: bool = True) -> int:
-    """The report every so many seconds until Ctrl-C; the first one now, or `at_once` not."""
-    screen = _Screen(call, seconds)
+async def repeated(
+    call: Call, report: Report, seconds: int, *, at_once: bool = True, keys: Keys | None = None
+) -> int:
+    """The report every so many seconds until Ctrl-C; the first one now, or `at_once` not.
+
+    On a terminal a key of `keys` shows it at once, or leaves.
+    """
+    screen = _Screen(call, seconds, keys)
     try:
         async with call.one_connection():
             if at_once:
                 await screen.show(report, patient=False)
-            while True:
-                await asyncio.sleep(seconds)
-                await screen.show(report, patient=screen.rounds > 0)
+            with keys.read() if keys and screen.terminal else nullcontext():
+                while True:
+                    await (keys.pause(seconds) if keys else asyncio.sleep(seconds))
+                    if keys and keys.left:
+                        break
+                    await screen.show(report, patient=screen.rounds > 0)
     except asyncio.CancelledError:
         task = asyncio.current_task()
         assert task is not None
@@ -52,11 +62,12 @@ async def repeated(call: Call, report: Report, seconds: int, *, at_once: bool = 
 class _Screen:
     """What people look at."""
 
-    def __init__(self, call: Call, seconds: int) -> None:
+    def __init__(self, call: Call, seconds: int, keys: Keys | None) -> None:
         self._call = call
         self._seconds = seconds
+        self._keys = keys
         self._out = call.output.stdout
-        self._terminal = self._out.isatty() and not call.output.machine
+        self.terminal = self._out.isatty() and not call.output.machine
         self._last = ""
         self.rounds = 0
 
@@ -75,11 +86,12 @@ class _Screen:
         self._draw(held.getvalue())
 
     def _draw(self, text: str) -> None:
-        if not self._terminal:
+        if not self.terminal:
             self._out.write(f"\n{text}" if self.rounds else text)
         else:
             now = time.strftime("%H:%M:%S")
-            head = f"every {self._seconds}s · {now} · Ctrl-C leaves\n\n"
+            line = self._keys.line if self._keys else "Ctrl-C leaves"
+            head = f"every {self._seconds}s · {now} · {line}\n\n"
             lines = (head + text).splitlines()[: self._call.output.height or None]
             body = "\r\n".join(line + _REST_OF_LINE for line in lines)
             start = "" if self.rounds else _OTHER_SCREEN
@@ -90,6 +102,6 @@ class _Screen:
 
     def leave(self) -> None:
         """Back to the screen as it was, with the last report on it."""
-        if self._terminal and self.rounds:
+        if self.terminal and self.rounds:
             self._out.write(_OWN_SCREEN + self._last)
             self._out.flush()

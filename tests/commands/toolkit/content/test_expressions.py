@@ -56,6 +56,11 @@ def test_expressions_mean_what_they_say(source: str, meaning: bool) -> None:
         ("1" * (LENGTH_MAX + 1), "too long"),
         ("a b", "unexpected 'b' at 2"),
         ("a not b", "unexpected 'b' at 6"),
+        ("1", "does not give true or false"),
+        ("nil", "does not give true or false"),
+        ("len('abc') + 1", "does not give true or false"),
+        ("sum([1, 2])", "does not give true or false"),
+        ("1 / 0 > 1", "zero"),
     ],
 )
 def test_what_is_no_expression_is_told(source: str, problem: str) -> None:

@@ -135,6 +135,8 @@ def test_contexts_are_picked_from_a_list(run: Run, talk: Talk) -> None:
     assert "Select a Context" in shown
     assert "NATS Configuration Context" in shown and '"two"' in shown
     assert run("context", "show").out == run("context", "show", "two").out
+    code, shown = talk(["context", "select"], [""])
+    assert (code, '"one"' in shown) == (0, True)  # as with nats: the first one is marked
     assert run("context", "unselect").code == 0
     code, shown = talk(["context", "rm", "one"], ["n"])
     assert (code, asked(shown)[-1:]) == (0, ['Really delete context "one" (y/N) n'])

@@ -33,6 +33,18 @@ def test_a_name_is_picked_and_removal_confirmed(run: Callable[..., Result], talk
     assert "? Really delete Stream CC (y/N) n\n" in shown
 
 
+def test_what_no_name_contains_picks_none(run: Callable[..., Result], talk: Talk) -> None:
+    for name in ("AA", "BB"):
+        run("stream", "add", name, "--subjects", name, "--defaults")
+    enter, backspace = "\r", "\x7f"
+    code, shown = talk(["stream", "rm"], ["bx" + enter + backspace, "n"])
+    assert code == 0
+    assert "? Really delete Stream BB (y/N) n\n" in shown
+    code, shown = talk(["stream", "rm"], ["x" + enter + CTRL_C])
+    assert (code, "Really delete" in shown) == (1, False)
+    assert "jsctl: error: interrupt\n" in shown
+
+
 def test_who_has_seen_enough_leaves_a_view(run: Callable[..., Result], talk: Talk) -> None:
     run("stream", "add", "PAGES", "--subjects", "pages", "--defaults")
     run("pub", "-J", "-q", "pages", "x", "--count", "3")
