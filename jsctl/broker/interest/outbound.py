@@ -7,6 +7,11 @@ from jsctl.broker.interest.kinds import BROKER, PeerKind
 from jsctl.broker.pieces import Piece
 from jsctl.dataclass import dataclass
 
+TARGETS_SHIFT = 5
+"""A unit of `Effort` for each 32 clients that get a message, and members of a plan."""
+SINK_TARGETS = 4
+"""What captures a message, or leads it to another account, counts as so many clients."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClientFacts:

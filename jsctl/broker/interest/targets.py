@@ -12,15 +12,10 @@ from typing import ClassVar, Literal, Protocol, TypeAlias
 from jsctl.broker.interest.guard import Guard
 from jsctl.broker.interest.kinds import HUB, LEAF, ROUTE, PeerKind, Served
 from jsctl.broker.interest.links import GatewayLink, ReplyWay, ServerLink
-from jsctl.broker.interest.outbound import Origin, Outbound
+from jsctl.broker.interest.outbound import SINK_TARGETS, TARGETS_SHIFT, Origin, Outbound
 from jsctl.broker.subject.matching import Filters, intersection
 from jsctl.broker.subject.sublist import Sublist
 from jsctl.broker.subject.transforms import Transform
-
-TARGETS_SHIFT = 5
-"""A unit of `Effort` for each 32 clients that get a message, and members of a plan."""
-SINK_TARGETS = 4
-"""What captures a message, or leads it to another account, counts as so many clients."""
 
 Captured: TypeAlias = tuple[bytes, bytes, bytes, bytes, object]
 """(subject, reply, headers, payload, origin); headers empty when there are none. The origin is
@@ -190,19 +185,11 @@ class LeafLink(ServerLink):
 class Sink:
     """An internal subscription target: collects messages until somebody takes them."""
 
-    __slots__ = (
-        "account",
-        "arrivals",
-        "dirty",
-        "messages",
-        "nearest",
-        "owner",
-        "service",
-        "stream",
-        "traced",
-    )
+    __slots__ = ("account", "arrivals", "dirty", "messages", "owner", "service", "stream", "traced")
 
     served: ClassVar[Literal[Served.CAPTURED]] = Served.CAPTURED
+    nearest: ClassVar[bool] = False
+    """Whether, of a queue group, no member of another server is drawn in its place."""
 
     def __init__(
         self,
@@ -212,11 +199,8 @@ class Sink:
         stream: str = "",
         service: str = "",
         arrivals: bool = False,
-        nearest: bool = False,
     ) -> None:
         self.owner = owner
-        self.nearest = nearest
-        """Whether, of a queue group, no member of another server is drawn in its place."""
         self.arrivals = arrivals
         """Whether a consumer delivers here, whose messages are shown as what they are."""
         self.service = service
@@ -414,7 +398,7 @@ class QueueGroup:
             else:
                 self.local.append(one)
         self.total = len(self.local)
-        if not any(_is_nearest(one.target) for one in self.local):
+        if not any([isinstance(one.target, Sink) and one.target.nearest for one in self.local]):
             self.total += sum(weight for _, weight in self.remote)
 
     def remote_member(self, drawn: int) -> RouteLink:
@@ -424,10 +408,6 @@ class QueueGroup:
             if drawn < 0:
                 return link
         raise AssertionError("somebody was drawn who is not there")
-
-
-def _is_nearest(target: object) -> bool:
-    return isinstance(target, Sink) and target.nearest
 
 
 def leaf_of(sub: Subscription) -> LeafLink | None:

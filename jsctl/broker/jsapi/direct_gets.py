@@ -16,7 +16,7 @@ from jsctl.broker.handlers.decisions import Reply
 from jsctl.broker.interest.targets import Captured, Sink
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.jsapi.deciding.damaged_reads import DamagedReads
-from jsctl.broker.jsapi.direct_responder import DirectGetResponder
+from jsctl.broker.jsapi.direct_responder import DirectGetResponder, ReplicaSink
 from jsctl.broker.raft.types import StandingKind
 from jsctl.broker.sessions.last_line import LastLine, client_of
 from jsctl.dataclass import dataclass
@@ -206,9 +206,8 @@ class DirectGets:
             # It has listened before: those who ask from now on wait no longer than these.
             if get.responder.replica is replica:
                 responder.doubts_like(get.responder)
-        # A replica here is asked before those elsewhere: two ways between servers are three times
-        # the cost of the get. A mirror is not, as it may lack what its clients have just stored.
-        sink = Sink(responder, nearest=asked == key[1])
+        # A mirror is not asked first: it may lack what those who ask have just stored.
+        sink = ReplicaSink(responder) if asked == key[1] else Sink(responder)
         for prefix in self.engine.context.api_prefixes:
             head = prefix + WORDS + asked.encode()
             for pattern in (head, head + b".>"):

@@ -1,7 +1,8 @@
 """Who owns the direct gets that a replica has captured; known before JetStream is loaded."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from jsctl.broker.interest.targets import Sink
 from jsctl.dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -26,3 +27,12 @@ class DirectGetResponder:
         """Take over what another one of the same replica waits to hear."""
         if other.doubtful >= self.doubtful:
             self.doubtful, self.doubted_until_ns = other.doubtful, other.doubted_until_ns
+
+
+class ReplicaSink(Sink):
+    """Captures what a replica of the stream itself is asked. One here is asked before those
+    elsewhere: two ways between servers cost twice as much as the get."""
+
+    __slots__ = ()
+
+    nearest: ClassVar[bool] = True

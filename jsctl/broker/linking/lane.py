@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from jsctl.broker.accel.contract import HEADERS, HEARS
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.interest.links import GATEWAY_REPLY, ServerLink
-from jsctl.broker.interest.targets import TARGETS_SHIFT
+from jsctl.broker.interest.outbound import TARGETS_SHIFT
 from jsctl.broker.protocol.ops import RouteOp
 from jsctl.broker.protocol.route import RouteParser
 from jsctl.broker.routing.fans import Fans

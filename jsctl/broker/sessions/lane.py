@@ -14,8 +14,7 @@ from jsctl.broker.accel.choice import Twin, chosen
 from jsctl.broker.accel.contract import Chunk
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.interest.kinds import CLIENT
-from jsctl.broker.interest.outbound import Outbound
-from jsctl.broker.interest.targets import TARGETS_SHIFT
+from jsctl.broker.interest.outbound import TARGETS_SHIFT, Outbound
 from jsctl.broker.options import PermissionRules
 from jsctl.broker.protocol.client import Head, control, publish, unfinished
 from jsctl.broker.protocol.ops import UNKNOWN, Bad

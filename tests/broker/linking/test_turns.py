@@ -8,7 +8,7 @@ import pytest
 
 from jsctl.broker.compression_options import FAST, OFF, Compression
 from jsctl.broker.gateway_options import GatewayOptions
-from jsctl.broker.interest.targets import TARGETS_SHIFT
+from jsctl.broker.interest.outbound import TARGETS_SHIFT
 from jsctl.broker.leafnode_options import LeafNodeOptions
 from jsctl.broker.linking.compression import packed
 from jsctl.broker.linking.lane import UNITS

@@ -1,6 +1,7 @@
 """The router: sinks, queue groups, other servers, slow consumers."""
 
 import re
+from typing import ClassVar
 
 import pytest
 
@@ -212,11 +213,19 @@ def test_queue_members_are_drawn_by_weight() -> None:
     assert 250 < here < 350, "one member of three is here"
 
 
+class Near(Sink):
+    """Is drawn before members of other servers."""
+
+    __slots__ = ()
+
+    nearest: ClassVar[bool] = True
+
+
 @pytest.mark.parametrize("nearest", [False, True])
 def test_members_here_are_drawn_before_others_where_they_are_nearest(nearest: bool) -> None:
     server = Server()
     server.client(1)
-    sinks = [Sink(nearest=nearest), Sink()]
+    sinks = [Near() if nearest else Sink(), Sink()]
     subs = [server.router.subscribe(server.accounts.default, b"q", one, b"grp") for one in sinks]
     linked(server, 9, "p", b"RS+ $G q grp 2\r\n")
     server.say(1, b"PUB q 0\r\n\r\n" * 400)
