@@ -28,6 +28,8 @@ accounts {
     exports: [
       {stream: "deliver.>"}, {stream: "one.*"}, {stream: "orders.>"}, {service: "svc.>"}
       {service: "$JS.API.>", response_type: stream}
+      {service: "put.>"}
+      {service: "shared.>"}
     ]
   }
   B {
@@ -42,6 +44,8 @@ accounts {
       {service: {account: A, subject: "svc.shared"}, share: true}
       {service: {account: A, subject: "svc.again"}, to: "again"}
       {service: {account: A, subject: "$JS.API.>"}, to: "api.of.a.>"}
+      {service: {account: A, subject: "put.>"}}
+      {service: {account: A, subject: "shared.>"}, share: true}
     ]
     exports: [ {service: "again"} ]
   }
@@ -235,3 +239,27 @@ async def test_through_a_second_account(
     info = await told(a, c, "svc.again", "again", headers)
     assert info.pop("rtt") > 0
     assert info == {"acc": "C", "svc": "B"}
+
+
+STORED = [None, {"X": "y"}, {"Nats-Msg-Id": "m"}, {"Nats-Request-Info": "{}"}]
+STORED += [{"X": "y", "Nats-Request-Info": '{"acc":"A"}', "Y": "z"}]
+
+
+@pytest.mark.parametrize("headers", STORED)
+@pytest.mark.parametrize("word", ["put", "shared"])
+async def test_a_stream_does_not_keep_who_published(
+    a: Client, b: Client, word: str, headers: dict[str, str] | None
+) -> None:
+    js = a.jetstream(timeout=WAIT_S)
+    name = f"{word}-{next(_NUMBERS)}"
+    subject = f"{word}.{name}"
+    await js.add_stream(name=name, subjects=[subject])
+    answers = [await one.request(subject, b"x", WAIT_S, headers=headers) for one in (b, a)]
+    ids = "Nats-Msg-Id" in (headers or {})
+    assert [json.loads(one.data)["seq"] for one in answers] == ([1, 1] if ids else [1, 2])
+    mine = {key: value for key, value in (headers or {}).items() if key != "Nats-Request-Info"}
+    for seq in range(1, 2 if ids else 3):
+        stored = await js.get_msg(name, seq)
+        assert (stored.headers or {}, stored.data) == (mine, b"x")
+        info = await a.request(f"$JS.API.STREAM.MSG.GET.{name}", b'{"seq":%d}' % seq, WAIT_S)
+        assert ("hdrs" in json.loads(info.data)["message"]) is bool(mine)
