@@ -17,6 +17,7 @@ from nats.js.api import ConsumerConfig, DeliverPolicy
 
 from jsctl.testing import Broker, RealServer
 from tests.contract.conftest import KINDS
+from tests.support.fast_publishing import APPEND, COMMIT, START, flow
 
 WAIT_S = 30
 SOON_S = 3
@@ -263,3 +264,41 @@ async def test_a_stream_does_not_keep_who_published(
         assert (stored.headers or {}, stored.data) == (mine, b"x")
         info = await a.request(f"$JS.API.STREAM.MSG.GET.{name}", b'{"seq":%d}' % seq, WAIT_S)
         assert ("hdrs" in json.loads(info.data)["message"]) is bool(mine)
+
+
+async def fast_stream(a: Client, word: str) -> str:
+    """A stream that takes fast batches; its only subject."""
+    subject = f"{word}.{next(_NUMBERS)}"
+    name = subject.replace(".", "-")
+    config = {"name": name, "subjects": [subject], "allow_batched": True}
+    made = await a.request(f"$JS.API.STREAM.CREATE.{name}", json.dumps(config).encode(), WAIT_S)
+    assert "error" not in json.loads(made.data)
+    return subject
+
+
+@pytest.mark.parametrize("word", ["put", "shared"])
+async def test_a_fast_batch_comes_through(a: Client, b: Client, word: str) -> None:
+    subject = await fast_stream(a, word)
+    inbox = b.new_inbox()
+    told = await listening(b, f"{inbox}.>")
+    for seq, operation in ((1, START), (2, APPEND), (3, APPEND), (4, COMMIT)):
+        await b.publish(subject, b"x", reply=f"{inbox}.u.10.fail.{seq}.{operation}.$FI")
+    first, last = await told.next_msg(WAIT_S), await told.next_msg(WAIT_S)
+    assert first.subject == f"{inbox}.u.10.fail.1.0.$FI"
+    assert json.loads(first.data) == flow(0, 10)
+    assert last.subject == f"{inbox}.u.10.fail.4.2.$FI"
+    name = subject.replace(".", "-")
+    assert json.loads(last.data) == {"stream": name, "seq": 4, "batch": "u", "count": 4}
+
+
+@pytest.mark.parametrize("reply", ["u.10.fail.1.2.$FI", "fail.1.2.$FI", "p.u.10.no.1.2.$FI"])
+async def test_what_is_no_fast_batch_is_none_behind_an_import(
+    a: Client, b: Client, reply: str
+) -> None:
+    subject = await fast_stream(a, "put")
+    heard = []
+    for one in (a, b):
+        told = await listening(one, reply)
+        await one.publish(subject, b"x", reply=reply)
+        heard.append(json.loads((await told.next_msg(WAIT_S)).data))
+    assert heard[0] == heard[1] and "error" in heard[0]
