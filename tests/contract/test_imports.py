@@ -17,6 +17,7 @@ from nats.js.api import ConsumerConfig, DeliverPolicy
 
 from jsctl.testing import Broker, RealServer
 from tests.contract.conftest import KINDS
+from tests.support.fast_publishing import APPEND, COMMIT, START, flow
 
 WAIT_S = 30
 SOON_S = 3
@@ -28,6 +29,8 @@ accounts {
     exports: [
       {stream: "deliver.>"}, {stream: "one.*"}, {stream: "orders.>"}, {service: "svc.>"}
       {service: "$JS.API.>", response_type: stream}
+      {service: "put.>"}
+      {service: "shared.>"}
     ]
   }
   B {
@@ -42,6 +45,8 @@ accounts {
       {service: {account: A, subject: "svc.shared"}, share: true}
       {service: {account: A, subject: "svc.again"}, to: "again"}
       {service: {account: A, subject: "$JS.API.>"}, to: "api.of.a.>"}
+      {service: {account: A, subject: "put.>"}}
+      {service: {account: A, subject: "shared.>"}, share: true}
     ]
     exports: [ {service: "again"} ]
   }
@@ -235,3 +240,65 @@ async def test_through_a_second_account(
     info = await told(a, c, "svc.again", "again", headers)
     assert info.pop("rtt") > 0
     assert info == {"acc": "C", "svc": "B"}
+
+
+STORED = [None, {"X": "y"}, {"Nats-Msg-Id": "m"}, {"Nats-Request-Info": "{}"}]
+STORED += [{"X": "y", "Nats-Request-Info": '{"acc":"A"}', "Y": "z"}]
+
+
+@pytest.mark.parametrize("headers", STORED)
+@pytest.mark.parametrize("word", ["put", "shared"])
+async def test_a_stream_does_not_keep_who_published(
+    a: Client, b: Client, word: str, headers: dict[str, str] | None
+) -> None:
+    js = a.jetstream(timeout=WAIT_S)
+    name = f"{word}-{next(_NUMBERS)}"
+    subject = f"{word}.{name}"
+    await js.add_stream(name=name, subjects=[subject])
+    answers = [await one.request(subject, b"x", WAIT_S, headers=headers) for one in (b, a)]
+    ids = "Nats-Msg-Id" in (headers or {})
+    assert [json.loads(one.data)["seq"] for one in answers] == ([1, 1] if ids else [1, 2])
+    mine = {key: value for key, value in (headers or {}).items() if key != "Nats-Request-Info"}
+    for seq in range(1, 2 if ids else 3):
+        stored = await js.get_msg(name, seq)
+        assert (stored.headers or {}, stored.data) == (mine, b"x")
+        info = await a.request(f"$JS.API.STREAM.MSG.GET.{name}", b'{"seq":%d}' % seq, WAIT_S)
+        assert ("hdrs" in json.loads(info.data)["message"]) is bool(mine)
+
+
+async def fast_stream(a: Client, word: str) -> str:
+    """A stream that takes fast batches; its only subject."""
+    subject = f"{word}.{next(_NUMBERS)}"
+    name = subject.replace(".", "-")
+    config = {"name": name, "subjects": [subject], "allow_batched": True}
+    made = await a.request(f"$JS.API.STREAM.CREATE.{name}", json.dumps(config).encode(), WAIT_S)
+    assert "error" not in json.loads(made.data)
+    return subject
+
+
+@pytest.mark.parametrize("word", ["put", "shared"])
+async def test_a_fast_batch_comes_through(a: Client, b: Client, word: str) -> None:
+    subject = await fast_stream(a, word)
+    inbox = b.new_inbox()
+    told = await listening(b, f"{inbox}.>")
+    for seq, operation in ((1, START), (2, APPEND), (3, APPEND), (4, COMMIT)):
+        await b.publish(subject, b"x", reply=f"{inbox}.u.10.fail.{seq}.{operation}.$FI")
+    first, last = await told.next_msg(WAIT_S), await told.next_msg(WAIT_S)
+    assert first.subject == f"{inbox}.u.10.fail.1.0.$FI"
+    assert json.loads(first.data) == flow(0, 10)
+    assert last.subject == f"{inbox}.u.10.fail.4.2.$FI"
+    name = subject.replace(".", "-")
+    assert json.loads(last.data) == {"stream": name, "seq": 4, "batch": "u", "count": 4}
+
+
+@pytest.mark.parametrize("reply", ["u.10.fail.1.2.$FI", "fail.1.2.$FI", "p.u.10.no.1.2.$FI"])
+async def test_what_is_no_fast_batch_is_none_behind_an_import(
+    a: Client, b: Client, reply: str
+) -> None:
+    subject = await fast_stream(a, "put")
+    heard = []
+    for one in (a, b):
+        told = await listening(one, reply)
+        await one.publish(subject, b"x", reply=reply)
+        heard.append(json.loads((await told.next_msg(WAIT_S)).data))
+    assert heard[0] == heard[1] and "error" in heard[0]

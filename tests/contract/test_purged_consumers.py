@@ -24,6 +24,8 @@ PURGES: dict[str, dict[str, Any]] = {
     "a subject but one": {"filter": "X.a", "keep": 1},
     "by a pattern": {"filter": "X.*"},
 }
+ROLLUPS = {"one subject": ("a", "sub"), "another subject": ("b", "sub"), "all": ("a", "all")}
+"""The last token of the message's subject, and its header."""
 FILTERS: dict[str, tuple[str, ...]] = {
     "none": (),
     "a": ("X.a",),
@@ -34,7 +36,8 @@ ACKED = {"nothing": (), "the first": (0,), "the second": (1,), "all": (0, 1, 2, 
 
 
 async def filled(client: Client, js: JetStreamContext, name: str) -> None:
-    await js.add_stream(StreamConfig(name=name, subjects=[f"{name}.*"]))
+    config = StreamConfig(name=name, subjects=[f"{name}.*"], allow_rollup_hdrs=True)
+    await js.add_stream(config)
     subjects = [f"{name}.{'abc'[number % 3]}" for number in range(COUNT)]
     for number, subject in enumerate(subjects[:-1]):
         await client.publish(subject, b"%d" % number)
@@ -42,13 +45,10 @@ async def filled(client: Client, js: JetStreamContext, name: str) -> None:
     assert last.seq == COUNT
 
 
-ROWS = Path(__file__).with_name("purged_consumers.txt")
-
-
-def expected() -> dict[tuple[str, int, str], dict[str, tuple[int, ...]]]:
+def expected(name: str) -> dict[tuple[str, int, str], dict[str, tuple[int, ...]]]:
     """What is told for each purge, by filters, what was delivered, and acknowledged."""
     found: dict[tuple[str, int, str], dict[str, tuple[int, ...]]] = {}
-    for line in ROWS.read_text().splitlines():
+    for line in Path(__file__).with_name(name).read_text().splitlines():
         if not line.startswith("#"):
             filters, delivered, acked, purge, told = line.split("; ")
             rows = found.setdefault((filters, int(delivered), acked), {})
@@ -56,40 +56,69 @@ def expected() -> dict[tuple[str, int, str], dict[str, tuple[int, ...]]]:
     return found
 
 
-EXPECTED = expected()
+PURGED = expected("purged_consumers.txt")
+ROLLED_UP = expected("rolled_up_consumers.txt")
 
 
-@pytest.mark.parametrize(("filters", "delivered", "acked"), EXPECTED)
+async def consumed(
+    client: Client, js: JetStreamContext, name: str, filters: str, delivered: int, acked: str
+) -> Puller:
+    """A stream with messages, and its consumer `c`, which has delivered some."""
+    await filled(client, js, name)
+    subjects = [one.replace("X", name) for one in FILTERS[filters]]
+    config = ConsumerConfig(
+        durable_name="c", ack_policy=AckPolicy.EXPLICIT, filter_subjects=subjects or None
+    )
+    await js.add_consumer(name, config)
+    pull = await Puller.open(client, name, "c")
+    messages = []
+    if delivered:
+        await pull.ask(batch=delivered, expires=SECOND_NS)
+        messages = await pull.take(delivered)
+    for at in ACKED[acked]:
+        await client.request(messages[at].reply, b"+ACK", timeout=WAIT_S)
+    return pull
+
+
+async def standing(
+    client: Client, js: JetStreamContext, name: str, pull: Puller
+) -> tuple[int, ...]:
+    """Where the consumer stands, and what it delivers next."""
+    told = state(await api(client, f"CONSUMER.INFO.{name}.c"))
+    await js.publish(f"{name}.a", b"later")
+    await pull.ask(batch=1, expires=SECOND_NS)
+    place = (await pull.next()).metadata.sequence
+    await api(client, f"STREAM.DELETE.{name}")
+    return (*told, place.consumer, place.stream)
+
+
+@pytest.mark.parametrize(("filters", "delivered", "acked"), PURGED)
 async def test_where_a_consumer_stands(
     client: Client, js: JetStreamContext, fresh: str, filters: str, delivered: int, acked: str
 ) -> None:
     found = {}
     for number, (purge, asked) in enumerate(PURGES.items()):
         name = f"{fresh}{number}"
-        await filled(client, js, name)
-        subjects = [one.replace("X", name) for one in FILTERS[filters]]
-        config = ConsumerConfig(
-            durable_name="c", ack_policy=AckPolicy.EXPLICIT, filter_subjects=subjects or None
-        )
-        await js.add_consumer(name, config)
-        pull = await Puller.open(client, name, "c")
-        messages = []
-        if delivered:
-            await pull.ask(batch=delivered, expires=SECOND_NS)
-            messages = await pull.take(delivered)
-        for at in ACKED[acked]:
-            await client.request(messages[at].reply, b"+ACK", timeout=WAIT_S)
+        pull = await consumed(client, js, name, filters, delivered, acked)
         body = dict(asked)
         if "filter" in asked:
             body["filter"] = asked["filter"].replace("X", name)
         await api(client, f"STREAM.PURGE.{name}", body or None)
-        told = state(await api(client, f"CONSUMER.INFO.{name}.c"))
-        await js.publish(f"{name}.a", b"later")
-        await pull.ask(batch=1, expires=SECOND_NS)
-        place = (await pull.next()).metadata.sequence
-        found[purge] = (*told, place.consumer, place.stream)
-        await api(client, f"STREAM.DELETE.{name}")
-    assert found == EXPECTED[filters, delivered, acked]
+        found[purge] = await standing(client, js, name, pull)
+    assert found == PURGED[filters, delivered, acked]
+
+
+@pytest.mark.parametrize(("filters", "delivered", "acked"), ROLLED_UP)
+async def test_a_rollup_is_a_purge(
+    client: Client, js: JetStreamContext, fresh: str, filters: str, delivered: int, acked: str
+) -> None:
+    found = {}
+    for number, (kind, (token, what)) in enumerate(ROLLUPS.items()):
+        name = f"{fresh}{number}"
+        pull = await consumed(client, js, name, filters, delivered, acked)
+        await js.publish(f"{name}.{token}", b"r", headers={"Nats-Rollup": what})
+        found[kind] = await standing(client, js, name, pull)
+    assert found == ROLLED_UP[filters, delivered, acked]
 
 
 @pytest.mark.parametrize("count", [0, 2])

@@ -3,12 +3,14 @@
 Who listens to what a stream import brings listens in the exporting account as well: each such
 subscription has a shadow there, which other servers are told of. A service import is a
 subscription in the importing account whose target is a `AccountImport` into the exporting one. The
-reply of a request is replaced by one of this server's own (`_R_.`), whose messages are led back.
+reply of a request is replaced by one of this server's own (`_R_.`), whose messages are led back. It
+ends as the first one where that speaks to a stream itself: fast batches are made of replies.
 """
 
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
+from jsctl.broker.accel.columns import FAST_INGEST
 from jsctl.broker.accounts.accounts import Account, Accounts, Jitter
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.interest.kinds import Served
@@ -28,6 +30,8 @@ RESPONSES_MAX = 65536
 """Requests of an account whose replies are awaited; at the limit its oldest is given up."""
 
 _TOKEN_RANGE = 1 << 62
+_INGEST_WORDS = 6
+"""Tokens behind the prefix of a fast batch's reply."""
 
 Waiting = dict[AccountImport, tuple[Subscription, int]]
 """Ways back of an account's requests, the oldest first, with when each is given up."""
@@ -176,7 +180,7 @@ class Imports:
             return reply
         waiting = self._responses.setdefault(account, {})
         self._expire(waiting)
-        own = b"_R_.%014x" % self._jitter(_TOKEN_RANGE)
+        own = b"_R_.%014x" % self._jitter(_TOKEN_RANGE) + _ingest_words(reply)
         back = AccountImport(
             account, reply=reply, single=bridge.single, threshold_ns=bridge.threshold_ns
         )
@@ -336,3 +340,13 @@ def _transform(source: bytes, destination: bytes) -> Transform:
             number = order.index(name) + 1 if order else ordinal
             pieces[position] = b"$%d" % number
     return compile_transform(_pattern(source), b".".join(pieces))
+
+
+def _ingest_words(reply: bytes) -> bytes:
+    """What the reply of a fast batch says, to follow another prefix. One that has too few words
+    says nothing behind that one either."""
+    if not reply.endswith(FAST_INGEST):
+        return b""
+    prefix, *words = reply.rsplit(b".", _INGEST_WORDS)
+    whole = len(words) == _INGEST_WORDS and prefix
+    return b"." + b".".join(words) if whole else FAST_INGEST

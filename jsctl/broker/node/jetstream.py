@@ -7,6 +7,7 @@ here: the answer to whoever asked, the advisory to whoever listens.
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from jsctl.broker import lazy
 from jsctl.broker.accounts.accounts import AccountChange, AccountChangeKind
 from jsctl.broker.assets.assets import StreamKey
 from jsctl.broker.assets.engine import Engine
@@ -48,6 +49,17 @@ from jsctl.broker.store.wal.new_store import NewStore
 from jsctl.broker.system.advisories import JetStreamAdvisories
 from jsctl.broker.system.outlet import EventOutlet
 from jsctl.broker.turn import Jitter, TurnInputs, TurnOutputs
+
+LARGE_PARTS = (
+    "jsctl.broker.handlers.streams",
+    "jsctl.broker.system.monitoring.jetstream_facts",
+    "jsctl.broker.system.monitoring.health_facts",
+    "jsctl.broker.replication.last_writes",
+)
+"""What monitoring and the end of the process need where there is JetStream: each of them imports
+most of it, which takes a turn of a tenth of a second where it is not there already."""
+
+lazy.parts(*LARGE_PARTS)
 
 REFRESH_NS = 250_000_000
 """How often is looked whether replicas are fresh enough for direct gets."""

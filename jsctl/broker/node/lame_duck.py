@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jsctl.broker.replication import last_writes
     from jsctl.broker.replication.last_writes import LastWrites
 else:
-    last_writes = lazy.module("jsctl.broker.replication.last_writes")
+    last_writes = lazy.module("jsctl.broker.replication.last_writes", optional=True)
 
 HAND_OVER_NS = 1_000_000_000
 """How long leaderships may take to find another server."""

@@ -87,6 +87,7 @@ class Connection(asyncio.BufferedProtocol):
     """
 
     __slots__ = (
+        "_below",
         "_closing",
         "_early",
         "_end",
@@ -141,6 +142,8 @@ class Connection(asyncio.BufferedProtocol):
         self._fd = -1
         """Under which it is among the plain ones."""
         self._end: asyncio.Future[None] | None = None
+        self._below: asyncio.Transport | None = None
+        """The socket's transport, where `transport` is a TLS layer over it."""
         self._closing = False
         self._kept = False
         self._lost = False
@@ -210,7 +213,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def attach(self, transport: asyncio.Transport) -> None:
         """Use this transport from now on: the socket's, then perhaps a TLS layer over it."""
-        self.transport = transport
+        self._below, self.transport = self.transport, transport
         transport.set_write_buffer_limits(
             self._limits.pending_bytes_high, self._limits.pending_bytes_low
         )
@@ -304,7 +307,11 @@ class Connection(asyncio.BufferedProtocol):
             self._hand_over()
 
     def close(self) -> None:
-        """Read no more; end once everything written has been sent, or at the write deadline."""
+        """Read no more; end once everything written has been sent, or at the write deadline.
+
+        Where there is TLS the peer is told, and its own goodbye is not waited for: asyncio would
+        do so for half a minute, with everybody who was refused and does not answer.
+        """
         if self._closing or self._lost or self.transport is None:
             return
         if self._held_writes is not None:
@@ -314,10 +321,17 @@ class Connection(asyncio.BufferedProtocol):
         self._shared.direct.pop(self.id, None)
         if self.transport.is_closing():
             return  # The peer was quicker; `connection_lost` is on its way.
-        unsent = self.transport.get_write_buffer_size()
         self.transport.close()
-        if unsent and self._timer is None:
+        if self._below is not None:
+            self._to_send = 0  # Counted anew: what is below TLS has to be gone as well.
+            self._below.close()  # Behind all that TLS gives it while it sends the rest.
+        if self._unsent() and self._timer is None:
             self._watch_writes()
+
+    def _unsent(self) -> int:
+        """Bytes that are still to be sent."""
+        layers = (self.transport, self._below if self._closing else None)
+        return sum(layer.get_write_buffer_size() for layer in layers if layer is not None)
 
     def abort(self, reason: str) -> None:
         """End at once; unsent bytes are dropped."""
@@ -397,7 +411,7 @@ class Connection(asyncio.BufferedProtocol):
         """End the connection if too little is sent for a whole write deadline."""
         if self._lost or self.transport is None:
             return
-        sent = self._written - self.transport.get_write_buffer_size()
+        sent = max(self._written - self._unsent(), 0)
         if sent < self._to_send:
             self.abort(WRITE_DEADLINE)
             return

@@ -41,16 +41,14 @@ LARGE_PARTS = (
     "jsctl.api.responses",
     "jsctl.broker.system.encodings",
     "jsctl.broker.system.monitoring.view",
-    "jsctl.broker.system.monitoring.jetstream_facts",
     "jsctl.broker.system.monitoring.http",
     "jsctl.broker.system.requests",
     "jsctl.broker.routes.types",
-    "jsctl.broker.handlers.streams",
     "jsctl.api.error_table",
     "jsctl.broker.accounts.request_info",
 )
 """Of what answers and tells: those that take longest to import, for pieces of like size, and what
-is imported where it is used."""
+is imported where it is used. Nothing that needs JetStream: `node.jetstream` names that."""
 
 if TYPE_CHECKING:
     from jsctl.broker.system import service as system_service

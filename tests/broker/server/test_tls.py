@@ -56,6 +56,25 @@ async def test_info_comes_first_then_the_handshake(certificates: Path) -> None:
         await client.close()
 
 
+@looking
+async def test_a_close_comes_after_what_was_written(certificates: Path) -> None:
+    flood = 20_000_000
+    async with running(Options(listen=LOCAL, tls=block(certificates))) as server:
+        client = await upgraded(server, client_context(certificates))
+        transport = client.writer.transport
+        transport.pause_reading()  # type: ignore[attr-defined]  # a real transport
+        client.writer.write(b"FLOOD %d\r\nQUIT\r\n" % flood)
+
+        async def closing() -> bool:
+            (served,) = server.shared.by_id.values()
+            return served.transport is not None and served.transport.is_closing()
+
+        await eventually(closing, "the node has closed it")
+        transport.resume_reading()  # type: ignore[attr-defined]  # as above
+        heard = await client.reader.read()
+        assert len(heard) > flood and heard.endswith(b"BYE\r\n")
+
+
 async def test_a_plain_client_is_turned_away(certificates: Path) -> None:
     async with running(Options(listen=LOCAL, tls=block(certificates))) as server:
         client = await server.client()

@@ -28,6 +28,7 @@ from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.streams.admission import StreamLeader
 from jsctl.broker.jetstream.streams.entries import StreamEntry
 from jsctl.broker.jetstream.streams.pub_acks import Acks
+from jsctl.broker.jetstream.streams.publish_headers import without_request_info
 from jsctl.broker.jetstream.streams.republish import Copy, Republisher, stored_records
 from jsctl.broker.jetstream.streams.sequencer import Admitted
 from jsctl.broker.jetstream.streams.stream import Stream
@@ -191,7 +192,7 @@ class LeadingStream:
         account = self._assigned.assignment.account
         admission.refuse_all(context.refusal(account, volatile=self._volatile))
         if sink.messages or admission.in_flight.rest:
-            traced, batch = sink.traced, sink.take()
+            traced, batch = sink.traced, without_request_info(sink.take())
             if traced:
                 traced_publishes.admit(admission, batch, context.now_ns, self._propose)
             else:

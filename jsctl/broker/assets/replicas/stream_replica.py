@@ -231,6 +231,8 @@ class StreamReplica:
     def _tell_readers(self, entry: StreamEntry, before: int) -> None:
         if isinstance(entry, Purge):
             self.readers.purged(entry.filter)
+        elif isinstance(entry, Messages):
+            self.readers.rolled_up(entry)
         stored = entry.frame.columns if isinstance(entry, Messages) else None
         count = 0 if stored is None else len(stored.subjects)
         gone = self.store.take_removals()

@@ -8,6 +8,13 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Protocol
 
+from jsctl.broker.jetstream.streams.entries import Flags, Messages
+from jsctl.broker.jetstream.streams.publish_headers import (
+    ROLLUP_ALL,
+    ROLLUP_SUBJECT,
+    nats_fields,
+    rollup_of,
+)
 from jsctl.broker.store.stream_store import Removed
 from jsctl.broker.subject.matching import Filters
 from jsctl.broker.subject.sublist import Sublist
@@ -169,6 +176,22 @@ class Readers:
         """The stream was purged of a pattern; empty: of everything."""
         for entry in self._known.values():
             entry.reader.purged(pattern)
+
+    def rolled_up(self, entry: Messages) -> None:
+        """Messages took the place of those before them, which is a purge of their subject, or of
+        everything."""
+        if not entry.flags & Flags.ROLLUPS:
+            return
+        for subject, headers in zip(
+            entry.frame.columns.subjects, entry.frame.header_blocks, strict=True
+        ):
+            what = rollup_of(nats_fields(headers))
+            if what == ROLLUP_ALL:
+                self.purged(b"")
+            elif what == ROLLUP_SUBJECT:
+                for one in self._known.values():
+                    if one.filters.match(subject):
+                        one.reader.purged(subject)
 
 
 def _insert(crowd: _Crowd, entry: _ReaderEntry) -> None:

@@ -2,6 +2,8 @@
 
 from jsctl.api.times import SECOND_NS, parse_duration
 from jsctl.broker.jetstream.streams.ttl import NEVER
+from jsctl.broker.protocol import headers as blocks
+from jsctl.broker.store.record import Publish
 from jsctl.broker.subject.validity import is_valid_literal
 
 NO_SEQUENCE = -1
@@ -33,6 +35,8 @@ SCHEDULING = frozenset({SCHEDULE, SCHEDULE_ZONE, SCHEDULE_NEXT, SCHEDULER})
 """What asks for schedules, or for the end of one."""
 STREAM_SOURCE = b"Nats-Stream-Source"
 MARKER_REASON = b"Nats-Marker-Reason"
+REQUEST_INFO = b"Nats-Request-Info"
+"""Tells a service who asks."""
 KV_OPERATION = b"KV-Operation"
 KV_PURGE = b"PURGE"
 ROLLUP_SUBJECT = b"sub"
@@ -55,6 +59,17 @@ def nats_fields(headers: bytes) -> dict[bytes, bytes]:
             found[key] = value.lstrip(b" ")
         at = headers.find(_LINE, end) if end >= 0 else -1
     return found
+
+
+def without_request_info(batch: list[Publish]) -> list[Publish]:
+    """The same as they are to be stored: what came through a service import says who published it,
+    which is for services, and for nobody who reads the stream."""
+    if REQUEST_INFO not in b"".join([item[2] for item in batch]):
+        return batch
+    return [
+        (subject, reply, blocks.remove(headers, REQUEST_INFO), payload, origin)
+        for subject, reply, headers, payload, origin in batch
+    ]
 
 
 def rollup_of(fields: dict[bytes, bytes]) -> bytes:

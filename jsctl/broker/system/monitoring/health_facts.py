@@ -27,13 +27,13 @@ NOT_CURRENT = "JetStream is not current with the meta leader"
 class HealthReport:
     """Looks at one engine; `failed` says why the node stops, if it does."""
 
-    engine: Engine | None
+    engine: Engine
     failed: str = ""
 
     def facts(self, *, assets: bool = True) -> HealthFacts:
         """All checks of this server; those of assets look at each."""
         engine = self.engine
-        if engine is None or engine.cluster.removed:
+        if engine.cluster.removed:
             return HealthFacts(not_ready=self.failed, jetstream_enabled=False)
         clustered = engine.options.clustered
         made = self._assigned(engine) if assets else []

@@ -16,8 +16,6 @@ from jsctl.broker.options import AccountOptions
 from jsctl.broker.sessions import listing
 from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.system.monitoring import connection_facts as facts
-from jsctl.broker.system.monitoring.health_facts import HealthReport
-from jsctl.broker.system.monitoring.jetstream_facts import JetStreamReport
 from jsctl.broker.system.monitoring.settings_facts import settings
 from jsctl.broker.system.monitoring.view import (
     AccountFacts,
@@ -36,8 +34,16 @@ from jsctl.broker.system.server import ServerParts
 from jsctl.broker.turn import ConnKind
 
 if TYPE_CHECKING:
-    from jsctl.broker.system.monitoring import gateway_facts, leaf_facts
+    from jsctl.broker.system.monitoring import (
+        gateway_facts,
+        health_facts,
+        jetstream_facts,
+        leaf_facts,
+    )
+    from jsctl.broker.system.monitoring.jetstream_facts import JetStreamReport
 else:
+    health_facts = lazy.module("jsctl.broker.system.monitoring.health_facts", optional=True)
+    jetstream_facts = lazy.module("jsctl.broker.system.monitoring.jetstream_facts", optional=True)
     gateway_facts = lazy.module("jsctl.broker.system.monitoring.gateway_facts", optional=True)
     leaf_facts = lazy.module("jsctl.broker.system.monitoring.leaf_facts", optional=True)
 
@@ -290,12 +296,12 @@ class MonitorView:
         names = [account.name for account in self._server.accounts]
         return tuple(name for name in names if view.usage.enabled(name))
 
-    def _report(self, accounts: tuple[str, ...] = ()) -> JetStreamReport | None:
+    def _report(self, accounts: tuple[str, ...] = ()) -> "JetStreamReport | None":
         server = self._server
         view = server.jetstream
         if view is None or view.engine.cluster.removed:
             return None
-        return JetStreamReport(view.engine, view, server.options, accounts)
+        return jetstream_facts.JetStreamReport(view.engine, view, server.options, accounts)
 
     def jetstream(self, *, accounts: bool = True) -> JetStreamFacts | None:
         """With each account and its streams, if that is wanted; None while JetStream is not
@@ -330,7 +336,10 @@ class MonitorView:
 
     def health(self, *, assets: bool = True) -> HealthFacts:
         """What health depends on, with the state of all assets if that is wanted."""
-        return HealthReport(self._server.engine, self._tallies.failed).facts(assets=assets)
+        engine, failed = self._server.engine, self._tallies.failed
+        if engine is None:
+            return HealthFacts(not_ready=failed, jetstream_enabled=False)
+        return health_facts.HealthReport(engine, failed).facts(assets=assets)
 
 
 def _known_servers(server: ServerParts) -> int:
