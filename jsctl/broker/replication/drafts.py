@@ -12,20 +12,25 @@ from jsctl.dataclass import dataclass
 class Draft:
     """Implements `group.SyncJob`, for the disk when it is whole.
 
-    `portions` are of the state as it was when this was made, whatever changes meanwhile; those that
-    are worded are in `worded`, from where `write` takes them.
+    `portions`, of which there is one at least, are of the state as it was when this was made,
+    whatever changes meanwhile. What is taken of them is in `worded`, from where `write` has it.
     """
 
     write: WriteState
     worded: list[Piece]
     portions: Iterator[bytes]
+    _next: bytes | None = None
 
     def go_on(self) -> bool:
-        """Word the next portion; whether there was none left."""
-        portion = next(self.portions, None)
-        if portion is not None:
-            self.worded.append(portion)
-        return portion is None
+        """Take the next portion; whether it was the last one."""
+        self.worded.append(next(self.portions) if self._next is None else self._next)
+        self._next = next(self.portions, None)
+        return self._next is None
+
+    def finish(self) -> None:
+        """All the rest at once, where somebody waits for it."""
+        while not self.go_on():
+            pass
 
     @property
     def index(self) -> Index:
@@ -34,4 +39,5 @@ class Draft:
 
     def run(self) -> None:
         """Write and sync. Raises DiskError."""
+        assert self.worded and self._next is None, "a state that is not whole"
         self.write.run()

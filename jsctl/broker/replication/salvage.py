@@ -7,6 +7,7 @@ the log begins anew behind it. No entry gets the index of one that was applied.
 
 from jsctl.broker.raft import codec
 from jsctl.broker.raft.types import Members
+from jsctl.broker.replication.drafts import Draft
 from jsctl.broker.replication.group import RaftGroup, SyncJob
 from jsctl.broker.replication.groups import Groups
 from jsctl.dataclass import dataclass
@@ -47,6 +48,8 @@ def begin(groups: Groups, group: RaftGroup, assigned: Members, quorum: int) -> s
     work = group.unit.checkpoint(index, term, codec.encode_members(members))
     if work is None:
         return "there is no room for its state"
+    if isinstance(work, Draft):
+        work.finish()
     groups.checkpoints.run(group, SalvageJob(work, term, members, quorum))
     return ""
 

@@ -10,12 +10,12 @@ from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.replication.state_file import GroupState, WriteState
 from tests.support.groups_rig import Checkpoint, Rig
 
-PORTIONS = (b"one ", b"two ", b"three")
+PORTIONS = (b"one ", b"two ", b"three ", b"four ", b"five")
 
 
 @pytest.fixture
 def rig() -> Rig:
-    """A group `S` whose states have three portions."""
+    """A group `S` whose states have five portions."""
     made = Rig()
     made.add("S")
     generations = iter(range(1, 100))
@@ -54,7 +54,7 @@ def test_a_state_is_worded_in_several_turns_and_written_whole(rig: Rig) -> None:
     assert rig.groups.checkpoints.running == 1 and not rig.batches
     begun = group.raft.applied
     rig.groups.propose(group, [b"x"], None)
-    assert go_on(rig) == len(PORTIONS) - 1
+    assert go_on(rig) == len(PORTIONS) - 2, "two are taken in the turn in which it begins"
     assert rig.groups.idle and group.checkpointed == begun < group.raft.applied
     found = state_file.load(rig.disk, "S").state
     assert found is not None
@@ -96,3 +96,20 @@ def test_a_group_that_goes_takes_its_state_along(rig: Rig) -> None:
     assert not rig.groups.checkpoints.drafting
     rig.settle()
     assert rig.groups.idle and not rig.disk.list("S")
+
+
+def test_one_that_is_not_whole_is_never_written(rig: Rig) -> None:
+    draft = rig.units["S"].checkpoint(1, 1, b"")
+    assert isinstance(draft, Draft)
+    for _ in range(len(PORTIONS)):
+        with pytest.raises(AssertionError, match="not whole"):
+            draft.run()
+        whole = draft.go_on()
+    assert whole
+    draft.run()
+    again = rig.units["S"].checkpoint(2, 1, b"")
+    assert isinstance(again, Draft)
+    again.finish()
+    again.run()
+    found = state_file.load(rig.disk, "S").state
+    assert found is not None and (found.snapshot, found.index) == (b"".join(PORTIONS), 2)
