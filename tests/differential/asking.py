@@ -108,8 +108,10 @@ class Ask:
         """A drawn value with the names of this case in it."""
         return filled(value, self._name.lower())
 
-    def __call__(self, subject: str, body: Any, headers: Headers | None = None) -> Any:
-        """The answer."""
+    def __call__(
+        self, subject: str, body: Any, headers: Headers | None = None, chance: tuple[str, ...] = ()
+    ) -> Any:
+        """The answer. Differences that begin with words of `chance` are none."""
         payload = body if isinstance(body, bytes) else json.dumps(body).encode()
         lines = [(key, self._named(value)) for key, value in headers or ()]
         sent = block_of(lines)
@@ -126,7 +128,7 @@ class Ask:
             raise Apart
         if plain and (another_mistake(real, ours) if self.alone else unanswered(real, ours)):
             return real
-        self._same(subject, shown, real, ours, *self._other(subject, body, real))
+        self._same(subject, shown, real, ours, *self._other(subject, body, real), *chance)
         if "LEADER.STEPDOWN." in subject and real.get("success"):
             self._twins.settle("$JS.API." + subject.replace("LEADER.STEPDOWN", "INFO"))
         return real

@@ -289,7 +289,8 @@ def operated(random: Random, ask: Ask, name: str, prefix: str, config: Config) -
     elif what == "info":
         ask(f"CONSUMER.INFO.{name}.c", b"")
     elif what == "reset":
-        _reset(ask, name, random.choice((b"", {"seq": 1}, {"seq": 3}, {"seq": 50})))
+        to = random.choice((b"", {"seq": 1}, {"seq": 3}, {"seq": 50}))
+        _reset(ask, name, to, pushes="deliver_subject" in config)
     elif what == "unpin":
         ask(f"CONSUMER.UNPIN.{name}.c", {"group": "g"})
     else:
@@ -299,9 +300,16 @@ def operated(random: Random, ask: Ask, name: str, prefix: str, config: Config) -
         ask(f"CONSUMER.PAUSE.{name}.c", {"pause_until": until})
 
 
-def _reset(ask: Ask, name: str, asked: object) -> None:
-    """What is stored below where a consumer was reset to counts there: docs/differences.md."""
-    if ask(f"CONSUMER.RESET.{name}.c", asked).get("num_pending") == 0 and asked:
+DELIVERED = (".delivered:", ".num_ack_pending:", ".num_pending:")
+"""Fields of a consumer's info that change when it sends something."""
+
+
+def _reset(ask: Ask, name: str, asked: object, *, pushes: bool) -> None:
+    """What is stored below where a consumer was reset to counts there: docs/differences.md. Whether
+    one that `pushes` has sent something by the time of the answer is chance there."""
+    chance = DELIVERED if pushes else ()
+    answer = ask(f"CONSUMER.RESET.{name}.c", asked, chance=chance)
+    if answer.get("num_pending") == 0 and asked:
         ask.forget_pending()
 
 
