@@ -136,6 +136,7 @@ class Checkpointer:
         group.replacing += 1
         if self._drafts.pop(group.name, None) is not None:
             group.checkpoint_running, group.checkpoint_again = False, True
+            group.unit.state_overtaken()  # It took what was begun for written.
         self._foreign.add(self._queue(group, work).ticket)
 
     def taken(self, group: RaftGroup) -> None:

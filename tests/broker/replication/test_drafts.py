@@ -81,6 +81,7 @@ def test_a_state_that_is_replaced_meanwhile_is_not_written(rig: Rig) -> None:
     rig.groups.checkpoints.run(group, imported)
     rig.turn()
     assert not rig.groups.checkpoints.drafting
+    assert rig.units["S"].told[-1] == "overtaken", "else nothing is due until there is news"
     go_on(rig)
     assert imported.ran and not rig.units["S"].checkpoints
     rig.groups.checkpoints.taken(group)
