@@ -113,6 +113,11 @@ def test_damage_is_met_by_who_reads_everything_anew() -> None:
         assert not failure(plan), plan
 
 
+def test_what_was_put_off_is_applied_before_a_state_takes_the_place_of_all() -> None:
+    """A follower had entries that were given out, and was sent a state behind them in that turn."""
+    assert not outcome(draw_lost_log(780000003)).failure
+
+
 def test_a_lost_log_while_a_replica_leaves() -> None:
     """A voter that was healthy left, while one of the two others was dead and not known to be; it
     came back without its log, and nobody could lead."""

@@ -289,6 +289,7 @@ class Engine:
             for group, peer in needs:
                 self.transfers.wanted(group, peer, self.context.now_ns)
         if groups.checkpoints.finished:
+            groups.apply_rest()  # Else what was put off would be applied to a newer state.
             finished, groups.checkpoints.finished = groups.checkpoints.finished, []
             for group, work in finished:
                 if isinstance(work, ImportJob):
