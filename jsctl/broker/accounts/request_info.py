@@ -14,7 +14,6 @@ from jsctl.api.times import format_time
 from jsctl.broker.interest.outbound import ClientFacts
 from jsctl.broker.protocol import headers as header_block
 
-HEADER = b"Nats-Request-Info"
 Fields = dict[str, object]
 
 _NAMED = re.compile(rb"nats-request-info", re.IGNORECASE).search
@@ -55,7 +54,7 @@ def pass_on(
 ) -> bytes:
     """The headers of a request that crosses once more, from an account that offers the service
     of another one. `headers` are of `introduce`."""
-    fields: Fields = json.loads(header_block.get(headers, HEADER) or b"{}")
+    fields: Fields = json.loads(header_block.get(headers, header_block.REQUEST_INFO) or b"{}")
     fields["svc"] = account
     if asker is not None and (shared or system):
         fields |= _place(asker, clusters)
@@ -85,7 +84,7 @@ def _place(asker: ClientFacts, clusters: Sequence[str]) -> Fields:
 
 def _with(headers: bytes | None, fields: Fields) -> bytes:
     told = {key: value for key, value in fields.items() if value}
-    return header_block.append(_without_own(headers or b""), HEADER, dumps(told))
+    return header_block.append(_without_own(headers or b""), header_block.REQUEST_INFO, dumps(told))
 
 
 def _without_own(block: bytes) -> bytes:

@@ -6,6 +6,7 @@ from jsctl.broker.interest.links import GatewayLink
 from jsctl.broker.interest.targets import Captured, RouteLink, Sink, Subscription
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
 from jsctl.broker.options import AccountOptions
+from jsctl.broker.protocol.headers import REQUEST_INFO
 from jsctl.broker.routing.router import Router
 from jsctl.broker.sessions.session import ClientSession
 from jsctl.dataclass import dataclass
@@ -37,7 +38,7 @@ interest of whoever serves them, so that a request without a server gets "no res
 VIEWS = (b"$KV.", b"$OBJ.")
 """Subjects of buckets, which are reached below a domain's prefix as its API is."""
 PREFIX = b"$JS.API."
-IMPORTED = b"Nats-Request-Info:"
+IMPORTED = REQUEST_INFO + b":"
 """The header by which nats-server tells an importing account's client."""
 
 

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 VERSION = b"NATS/1.0"
 EMPTY = b"NATS/1.0\r\n\r\n"
+REQUEST_INFO = b"Nats-Request-Info"
+"""What a request that came through a service import tells the service of who asks."""
 _STATUS = re.compile(rb"NATS/1\.0[ ]+(\d{1,9})(?!\d)[ ]*([^\r\n]*)\r\n")
 
 Pairs = Sequence[tuple[bytes, bytes]]

@@ -35,8 +35,6 @@ SCHEDULING = frozenset({SCHEDULE, SCHEDULE_ZONE, SCHEDULE_NEXT, SCHEDULER})
 """What asks for schedules, or for the end of one."""
 STREAM_SOURCE = b"Nats-Stream-Source"
 MARKER_REASON = b"Nats-Marker-Reason"
-REQUEST_INFO = b"Nats-Request-Info"
-"""Tells a service who asks."""
 KV_OPERATION = b"KV-Operation"
 KV_PURGE = b"PURGE"
 ROLLUP_SUBJECT = b"sub"
@@ -64,10 +62,10 @@ def nats_fields(headers: bytes) -> dict[bytes, bytes]:
 def without_request_info(batch: list[Publish]) -> list[Publish]:
     """The same as they are to be stored: what came through a service import says who published it,
     which is for services, and for nobody who reads the stream."""
-    if REQUEST_INFO not in b"".join([item[2] for item in batch]):
+    if blocks.REQUEST_INFO not in b"".join([item[2] for item in batch]):
         return batch
     return [
-        (subject, reply, blocks.remove(headers, REQUEST_INFO), payload, origin)
+        (subject, reply, blocks.remove(headers, blocks.REQUEST_INFO), payload, origin)
         for subject, reply, headers, payload, origin in batch
     ]
 
