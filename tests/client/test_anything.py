@@ -1,11 +1,12 @@
 """Messages of anybody: none of them ends the reading, or is taken for a word of the server."""
 
-from dataclasses import replace
+from collections.abc import Iterator
 
 import pytest
 from nats.errors import MaxPayloadError
 
 from jsctl.api.stream import StreamConfig
+from jsctl.api.times import SECOND_NS
 from jsctl.client import headers as block_of_headers
 from jsctl.client.connection import connect
 from jsctl.client.headers import Headers
@@ -13,6 +14,7 @@ from jsctl.client.manager import open_manager
 from jsctl.client.reading import BATCH, read_stream
 from jsctl.commands.toolkit.content.bodies import header_lines
 from jsctl.settings import Context, Settings
+from jsctl.testing import RealServer
 from tests.support.wire_client import WireClient
 
 BLOCKS = (
@@ -26,10 +28,11 @@ BLOCKS = (
 )
 
 
-@pytest.fixture
-def here(settings: Settings) -> Settings:
-    """One server, so that what is published there comes in its order."""
-    return replace(settings, connection=Context(url=settings.urls[0]))
+@pytest.fixture(scope="module")
+def here() -> Iterator[Settings]:
+    """One server: what is published comes in its order, and finds a stream that was just made."""
+    with RealServer(jetstream=True) as server:
+        yield Settings(connection=Context(url=server.url), timeout_ns=20 * SECOND_NS)
 
 
 async def test_no_message_ends_the_reading(here: Settings) -> None:
