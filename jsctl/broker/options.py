@@ -174,6 +174,9 @@ class AccountJetStream:
     store_stream_bytes_max: int = UNLIMITED
     stream_bytes_required: bool = False
     cluster_traffic: str = "system"
+    tiers: "tuple[tuple[str, AccountJetStream], ...]" = ()
+    """Name (`R3`: streams with three replicas) -> limits of its own. With tiers the limits above
+    mean nothing, and a stream needs the tier of its number of replicas."""
 
 
 @dataclass(frozen=True, slots=True)
