@@ -11,6 +11,8 @@ from enum import Enum
 from jsctl.broker.compression_options import ACCEPT, Compression
 from jsctl.broker.gateway_options import GatewayOptions
 from jsctl.broker.leafnode_options import LeafNodeOptions
+from jsctl.broker.operator_options import AccountClaims, OperatorOptions
+from jsctl.broker.permission_options import PermissionRules
 from jsctl.broker.tls_options import TlsOptions, login_time_ns
 from jsctl.broker.write_options import WriteTimeout
 from jsctl.dataclass import dataclass
@@ -51,34 +53,6 @@ class Listen:
 
     host: str = ANY_HOST
     port: int = CLIENT_PORT
-
-
-@dataclass(frozen=True, slots=True)
-class SubjectPermission:
-    """Allowed and denied subjects, each perhaps followed by a space and a queue name.
-
-    `allow` None means that everything not denied is allowed; an empty tuple allows nothing.
-    """
-
-    allow: tuple[str, ...] | None = None
-    deny: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ResponsePermission:
-    """Leave to publish to reply subjects of messages that were delivered."""
-
-    messages_max: int = 1
-    expires_ns: int = 2 * MINUTE_NS
-
-
-@dataclass(frozen=True, slots=True)
-class PermissionRules:
-    """What a user, or a route, may publish and subscribe; None means everything."""
-
-    publish: SubjectPermission | None = None
-    subscribe: SubjectPermission | None = None
-    responses: ResponsePermission | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +177,8 @@ class AccountOptions:
     limits: AccountLimits = field(default_factory=AccountLimits)
     trace_subject: str = ""
     trace_sampling: int = 100
+    claims: AccountClaims | None = None
+    """In operator mode, where users are not configured but come with JWTs of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,6 +397,7 @@ class Options:
     lame_duck_duration_ns: int = 2 * MINUTE_NS
     lame_duck_grace_ns: int = 10 * SECOND_NS
     auth: AuthOptions = field(default_factory=AuthOptions)
+    operator: OperatorOptions = field(default_factory=OperatorOptions)
     no_auth_user: str = ""
     accounts: tuple[AccountOptions, ...] = ()
     system_account: str = ""
@@ -477,6 +454,8 @@ class Options:
         Nobody else has to when all that is configured are users of the system account: no other
         account, no `authorization` block.
         """
+        if self.operator.enabled:
+            return True
         if not (self.auth.required or self.all_users):
             return False
         system = self.system_account or SYSTEM_ACCOUNT

@@ -6,10 +6,9 @@ from jsctl.broker.interest.targets import RouteLink, Sink
 from jsctl.broker.options import (
     AuthOptions,
     Options,
-    PermissionRules,
-    SubjectPermission,
     UserOptions,
 )
+from jsctl.broker.permission_options import PermissionRules, SubjectPermission
 from jsctl.broker.protocol.client import ClientParser
 from jsctl.broker.protocol.route import RouteParser
 from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity

@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING
 from jsctl.broker import lazy, nkey
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.interest.targets import AccountSublist, StreamImport, SublistResult
+from jsctl.broker.operator_options import OperatorOptions
 from jsctl.broker.options import (
     AccountJetStream,
     AccountLimits,
     AccountOptions,
     MappingOptions,
     Options,
-    PermissionRules,
     UserOptions,
 )
+from jsctl.broker.permission_options import PermissionRules
 from jsctl.broker.subject.transforms import Transform, compile_transform
 from jsctl.dataclass import dataclass
 
@@ -195,6 +196,15 @@ class Logins:
     no_auth_user: User | None = None
     holders: "certificates.Holders | None" = None
     """Clients are those of them whom their certificates name."""
+    operator: OperatorOptions | None = None
+    """Clients are those whom JWTs name that its accounts have signed."""
+    by_key: dict[str, Account] = field(default_factory=dict)
+    """Their accounts."""
+
+    @property
+    def by_claims(self) -> bool:
+        """Whether JWTs say who clients are, and what accounts there are."""
+        return self.operator is not None
 
     @property
     def by_certificate(self) -> bool:
@@ -204,7 +214,12 @@ class Logins:
     @property
     def required(self) -> bool:
         """Clients are asked for credentials; those that give wrong ones have to go."""
-        return bool(self.users or self.nkeys or self.token)
+        return self.by_claims or bool(self.users or self.nkeys or self.token)
+
+    @property
+    def challenges(self) -> bool:
+        """Whether clients are given something to sign."""
+        return self.by_claims or bool(self.nkeys)
 
     @property
     def asks(self) -> bool:
@@ -316,6 +331,8 @@ def logins(options: Options, accounts: Accounts) -> Logins:
         anonymous=not options.auth_required,
         no_auth_user=nkeys.get(name) or users.get(name),
         holders=holders,
+        operator=options.operator if options.operator.enabled else None,
+        by_key={one.name: one for one in accounts if one.options.claims is not None},
     )
 
 

@@ -9,8 +9,8 @@ import hmac
 
 from jsctl.broker import nkey
 from jsctl.broker.accounts.accounts import CONNECTION_TYPE, Account, Jitter, Logins, User
-from jsctl.broker.options import PermissionRules
 from jsctl.broker.passwords import looks_hashed
+from jsctl.broker.permission_options import PermissionRules
 from jsctl.broker.turn import PeerCertificate
 from jsctl.dataclass import dataclass, replace
 

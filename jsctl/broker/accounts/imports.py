@@ -7,7 +7,7 @@ reply of a request is replaced by one of this server's own (`_R_.`), whose messa
 ends as the first one where that speaks to a stream itself: fast batches are made of replies.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from jsctl.broker.accel.columns import FAST_INGEST
@@ -74,18 +74,29 @@ class Imports:
         touched, and neither is what listens through them.
 
         Raises ConfigError for one that has no export, or would lead requests round in a circle, and
-        has changed nothing then.
+        has changed nothing then. Where accounts are not configured, but bring their own JWTs, such
+        imports are left out instead: others are not to suffer for them.
         """
-        offers = {account: Offers(account.options.exports) for account in self._accounts}
-        wanted = dict.fromkeys(
-            self._wiring(offers, account, one)
-            for account in self._accounts
-            for one in account.options.imports
-        )
-        _refuse_circles([one for one in wanted if one.wanted.service])
-        fresh = [one for one in wanted if one not in self._services and one not in self._streams]
-        services = {one: _bridge(one) for one in fresh if one.wanted.service}
-        streams = {one: _stream(one) for one in fresh if not one.wanted.service}
+        wanted = dict.fromkeys(self._authorized())
+        circle = _circle([one for one in wanted if one.wanted.service])
+        if circle and not self._accounts.logins.by_claims:
+            raise _goes_round(circle[0])
+        for one in circle:
+            del wanted[one]
+        services: dict[Wiring, AccountImport] = {}
+        streams: dict[Wiring, StreamImport] = {}
+        for one in list(wanted):
+            if one in self._services or one in self._streams:
+                continue
+            try:
+                if one.wanted.service:
+                    services[one] = _bridge(one)
+                else:
+                    streams[one] = _stream(one)
+            except ConfigError:
+                if not self._accounts.logins.by_claims:
+                    raise
+                del wanted[one]
         for wiring, bridge in services.items():
             local = _pattern(_local(wiring.wanted))
             sub = Subscription(wiring.importer, local, b"", b"", bridge, local_only=True)
@@ -96,6 +107,16 @@ class Imports:
         kept = {one: made for one, made in self._streams.items() if one in wanted}
         self._stream_imports({**kept, **streams})
         self._give_up_removed()
+
+    def _authorized(self) -> Iterator[Wiring]:
+        offers = {account: Offers(account.options.exports) for account in self._accounts}
+        for account in self._accounts:
+            for one in account.options.imports:
+                try:
+                    yield self._wiring(offers, account, one)
+                except ConfigError:
+                    if not self._accounts.logins.by_claims:
+                        raise
 
     def _wiring(
         self, offers: dict[Account, "Offers"], account: Account, wanted: ImportOptions
@@ -245,8 +266,8 @@ class Offers:
         return next((one for one in found if _offered(one, importer, subject)), None)
 
 
-def _refuse_circles(services: Collection[Wiring]) -> None:
-    """Each request would cross again and again, by each of the ways that there are."""
+def _circle(services: Collection[Wiring]) -> list[Wiring]:
+    """Those by which a request would cross again and again, by each of the ways that there are."""
     of_importer: dict[Account, list[Wiring]] = {}
     for one in services:
         of_importer.setdefault(one.importer, []).append(one)
@@ -261,12 +282,15 @@ def _refuse_circles(services: Collection[Wiring]) -> None:
     while ends := [one for one, others in left.items() if left.keys().isdisjoint(others)]:
         for one in ends:
             del left[one]
-    for one in left:
-        raise ConfigError(
-            f"service import of {one.wanted.subject!r} from {one.wanted.account!r}: import forms a"
-            " cycle",
-            remedy=f"{one.importer.name!r} is to import nothing that comes back to it",
-        )
+    return list(left)
+
+
+def _goes_round(one: Wiring) -> ConfigError:
+    return ConfigError(
+        f"service import of {one.wanted.subject!r} from {one.wanted.account!r}: import forms a"
+        " cycle",
+        remedy=f"{one.importer.name!r} is to import nothing that comes back to it",
+    )
 
 
 def takes_service(options: AccountOptions, subject: bytes) -> bool:

@@ -27,12 +27,10 @@ from jsctl.broker.options import (
     MINUTE_NS,
     SECOND_NS,
     AuthOptions,
-    PermissionRules,
-    ResponsePermission,
-    SubjectPermission,
     UserOptions,
 )
 from jsctl.broker.passwords import looks_hashed, parse_hash
+from jsctl.broker.permission_options import PermissionRules, ResponsePermission, SubjectPermission
 from jsctl.broker.subject.validity import is_valid_subject
 from jsctl.dataclass import replace
 

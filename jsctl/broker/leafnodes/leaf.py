@@ -15,7 +15,7 @@ from jsctl.broker.leafnodes.remotes import Remote
 from jsctl.broker.leafnodes.types import LeafFacts, LeafSettings
 from jsctl.broker.leafnodes.wire import LeafConnect, LeafInfo
 from jsctl.broker.linking.compression import Unpacking
-from jsctl.broker.options import PermissionRules
+from jsctl.broker.permission_options import PermissionRules
 from jsctl.broker.protocol.route import LeafParser
 from jsctl.broker.sessions.keepalive import KeepAlive
 from jsctl.broker.sessions.listing import of_link, pending_bytes

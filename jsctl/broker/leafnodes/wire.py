@@ -10,7 +10,7 @@ from jsctl.broker.accounts.leaf_guard import Subjects
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.leafnodes.types import LeafSettings
 from jsctl.broker.linking.fields import SERVER_PROTO, TRACING_FROM, Fields, line
-from jsctl.broker.options import SubjectPermission
+from jsctl.broker.permission_options import SubjectPermission
 from jsctl.dataclass import dataclass
 
 SUBJECTS_MAX = 10_000

@@ -20,12 +20,11 @@ from jsctl.broker.options import (
     JetStreamOptions,
     MappingTarget,
     Options,
-    ResponsePermission,
-    SubjectPermission,
     SyncMode,
     Url,
     UserOptions,
 )
+from jsctl.broker.permission_options import ResponsePermission, SubjectPermission
 from jsctl.broker.tls_options import HandshakeFirst, TlsOptions
 from tests.support.quick import examples
 

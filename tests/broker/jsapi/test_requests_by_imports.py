@@ -7,10 +7,9 @@ from jsctl.broker.options import (
     AccountOptions,
     ExportOptions,
     ImportOptions,
-    PermissionRules,
-    SubjectPermission,
     UserOptions,
 )
+from jsctl.broker.permission_options import PermissionRules, SubjectPermission
 from tests.support.node_play import NodePlay, node_options, user
 from tests.support.stream_requests import consumer, stream
 

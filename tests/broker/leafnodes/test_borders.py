@@ -10,11 +10,10 @@ from jsctl.broker.leafnode_options import LeafNodeOptions
 from jsctl.broker.options import (
     AccountJetStream,
     AccountOptions,
-    PermissionRules,
-    SubjectPermission,
     UserOptions,
 )
 from jsctl.broker.peers.outbox import frame_subject
+from jsctl.broker.permission_options import PermissionRules, SubjectPermission
 from jsctl.broker.routing.limits import LINE_BYTES_MAX
 from jsctl.broker.routing.shown import ANSWER
 from jsctl.broker.turn import Accepted, ConnKind

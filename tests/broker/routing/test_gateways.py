@@ -15,9 +15,9 @@ from jsctl.broker.options import (
     ExportOptions,
     ImportOptions,
     Options,
-    ResponsePermission,
     UserOptions,
 )
+from jsctl.broker.permission_options import ResponsePermission
 from jsctl.broker.protocol.route import GatewayParser, LeafParser
 from jsctl.broker.routing.gateway_replies import RECENT_NS, WAYS_MAX, mark, replies_of
 from jsctl.broker.routing.gateways import GatewayRouting

@@ -9,11 +9,9 @@ import pytest
 from jsctl.broker.options import (
     AccountOptions,
     Options,
-    PermissionRules,
-    ResponsePermission,
-    SubjectPermission,
     UserOptions,
 )
+from jsctl.broker.permission_options import PermissionRules, ResponsePermission, SubjectPermission
 from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.turn import Accepted, ConnKind
 from tests.broker.routing.routing_bench import QUIET, Server

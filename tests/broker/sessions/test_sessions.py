@@ -12,11 +12,9 @@ from jsctl.broker.options import (
     MappingOptions,
     MappingTarget,
     Options,
-    PermissionRules,
-    ResponsePermission,
-    SubjectPermission,
     UserOptions,
 )
+from jsctl.broker.permission_options import PermissionRules, ResponsePermission, SubjectPermission
 from jsctl.broker.routing.limits import SECOND_NS, RoutingLimits
 from tests.broker.routing.routing_bench import QUIET, Server
 

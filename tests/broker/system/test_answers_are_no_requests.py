@@ -5,10 +5,9 @@ import pytest
 from jsctl.broker.options import (
     AccountJetStream,
     AccountOptions,
-    PermissionRules,
-    SubjectPermission,
     UserOptions,
 )
+from jsctl.broker.permission_options import PermissionRules, SubjectPermission
 from tests.support.cluster_play import ClusterPlay
 from tests.support.node_play import NodePlay, node_options, user
 

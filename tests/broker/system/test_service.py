@@ -9,11 +9,9 @@ from jsctl.broker.options import (
     AccountOptions,
     JetStreamOptions,
     MonitorOptions,
-    PermissionRules,
-    ResponsePermission,
-    SubjectPermission,
     UserOptions,
 )
+from jsctl.broker.permission_options import PermissionRules, ResponsePermission, SubjectPermission
 from jsctl.broker.turn import Accepted, Command, ConnKind
 from tests.support.node_play import SERVER_ID, NodePlay, PlayClient, node_options, user
 
