@@ -19,7 +19,7 @@ from jsctl import __version__
 from jsctl.broker import lazy
 from jsctl.broker.accel.choice import chosen
 from jsctl.broker.conf.check import check, start_warnings
-from jsctl.broker.conf.reload import plan
+from jsctl.broker.conf.reloading.plan import plan
 from jsctl.broker.conf.units import host_text, size_text
 from jsctl.broker.errors import BrokerError, ConfigError, ConfigErrors, Damaged
 from jsctl.broker.machine import (

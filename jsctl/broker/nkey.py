@@ -21,6 +21,7 @@ class KeyKind(IntEnum):
     """What an nkey belongs to; the value is its first byte."""
 
     ACCOUNT = 0
+    OPERATOR = 14 << 3
     USER = 20 << 3
 
 

@@ -1,4 +1,5 @@
-"""Who a client is: what its CONNECT says against the configured users.
+"""Who a client is: what its CONNECT says against the configured users, or, in operator mode,
+against those who sign JWTs (`claimed`).
 
 Plain passwords and tokens are compared in constant time here, and signatures of nkeys verified.
 bcrypt takes far longer than a turn may, so the answer can also be "check this first".
@@ -6,16 +7,55 @@ bcrypt takes far longer than a turn may, so the answer can also be "check this f
 
 import base64
 import hmac
+from typing import TYPE_CHECKING
 
-from jsctl.broker import nkey
+from jsctl.broker import lazy, nkey
 from jsctl.broker.accounts.accounts import CONNECTION_TYPE, Account, Jitter, Logins, User
 from jsctl.broker.passwords import looks_hashed
 from jsctl.broker.permission_options import PermissionRules
 from jsctl.broker.turn import PeerCertificate
 from jsctl.dataclass import dataclass, replace
 
+if TYPE_CHECKING:
+    from jsctl.broker.accounts import claimed
+else:
+    claimed = lazy.module("jsctl.broker.accounts.claimed", optional=True)
+
 CHALLENGE_BYTES = 11
 """Of chance in a challenge; its text has 15 letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the server sees of a client, whatever that says of itself."""
+
+    now_ns: int = 0
+    host: str = ""
+    certificate: PeerCertificate | None = None
+
+
+NOTHING_SEEN = Seen()
+
+
+@dataclass(frozen=True, slots=True)
+class Vouched:
+    """What a JWT says of its user, and the limits that are its own."""
+
+    token: str
+    issuer: str
+    """The key that has signed it."""
+    name: str
+    tags: tuple[str, ...]
+    subscriptions_max: int
+    payload_bytes_max: int
+    expires_ns: int
+    """When it has to go; 0: never."""
+    account_expires_ns: int
+
+    @property
+    def leaves_ns(self) -> int:
+        """The sooner of both; 0: neither."""
+        return min(filter(None, (self.expires_ns, self.account_expires_ns)), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +66,10 @@ class ClientIdentity:
     user: str
     permissions: PermissionRules | None
     proof: bytes = b""
-    """The configured password, hash or token that the client was measured against, or the public
-    key that it has signed for."""
+    """The configured password, hash or token that the client was measured against, the public
+    key that it has signed for, or its JWT."""
+    vouched: Vouched | None = None
+    """In operator mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +93,8 @@ class Credentials:
     nkey: str = ""
     signature: str = ""
     """The server's challenge, signed with the nkey's seed."""
+    jwt: str = ""
+    """Means something in operator mode."""
 
     @property
     def empty(self) -> bool:
@@ -108,7 +152,7 @@ def authenticate(
     challenge: bytes,
     known: ClientIdentity | None = None,
     connection_type: str = CONNECTION_TYPE,
-    certificate: PeerCertificate | None = None,
+    seen: Seen = NOTHING_SEEN,
 ) -> ClientIdentity | Check | None:
     """Find out who a client is; None means that it has to go.
 
@@ -118,6 +162,22 @@ def authenticate(
     `challenge` is the nonce that this connection, and no other, was given in INFO. Without nkey
     users there is none, and what a client says of nkeys means nothing.
     """
+    if not logins.by_claims:
+        return _as_configured(logins, given, challenge, known, connection_type, seen)
+    try:
+        return claimed.identify(logins, given, challenge, seen, connection_type)
+    except claimed.NotBelieved:
+        return None
+
+
+def _as_configured(
+    logins: Logins,
+    given: Credentials,
+    challenge: bytes,
+    known: ClientIdentity | None,
+    connection_type: str,
+    seen: Seen,
+) -> ClientIdentity | Check | None:
     key = given.nkey if logins.nkeys else ""
     default = logins.no_auth_user
     if not logins.required or (given.empty and not key and logins.anonymous):
@@ -133,7 +193,7 @@ def authenticate(
         identity = _identity(holder, connection_type) if shown else None
         return None if identity is None else replace(identity, proof=holder.public_key)
     if logins.by_certificate and connection_type == CONNECTION_TYPE:
-        return _by_certificate(logins, given, certificate, known)
+        return _by_certificate(logins, given, seen.certificate, known)
     if given.empty and default is not None:
         return _identity(default, connection_type)
     user = logins.users.get(given.user) if given.user else None
@@ -167,6 +227,8 @@ def _by_certificate(
 
 def uninvited(logins: Logins) -> ClientIdentity | None:
     """Who a client is before it has said anything; None if it has to log in."""
+    if logins.by_claims:
+        return None
     if logins.anonymous:
         return ClientIdentity(logins.default, "", None)
     user = None if logins.by_certificate else logins.no_auth_user

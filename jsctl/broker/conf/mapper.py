@@ -9,6 +9,7 @@ from jsctl.broker.conf.blocks import client_tls, cluster, jetstream
 from jsctl.broker.conf.digest import digest
 from jsctl.broker.conf.fields import (
     Field,
+    Reader,
     Reading,
     Section,
     boolean,
@@ -92,6 +93,12 @@ def from_text(
         "config_digest": digest(root),
         "warnings": tuple(reading.warnings),
     }
+    if any(name in values for name in OPERATOR_PARTS):
+        from jsctl.broker.conf.operators import put_together
+
+        parts = {name: values.pop(name) for name in OPERATOR_PARTS if name in values}
+        put_together(parts, values, reading.warnings)
+        values["warnings"] = tuple(reading.warnings)
     options = make(Options, values)
     if wrong := [error for look in reading.later if (error := look(options)) is not None]:
         raise ConfigErrors(sorted(wrong, key=_position))
@@ -203,6 +210,25 @@ def no_ocsp(node: ConfigNode, reading: Reading) -> None:
     reading.no_effect(node, '"ocsp"')
 
 
+def of_operators(part: str) -> Reader:
+    """A reader of one part of operator mode, which most servers never load."""
+
+    def read(node: ConfigNode, reading: Reading) -> object:
+        from jsctl.broker.conf import operators
+
+        readers: dict[str, Reader] = {
+            "operators": operators.operators,
+            "resolver": operators.resolver,
+            "preload": operators.preload,
+            "pinned": operators.pinned,
+        }
+        return readers[part](node, reading)
+
+    return read
+
+
+OPERATOR_PARTS = ("operators", "resolver", "preload", "pinned", "sentinel")
+"""What the table has found of operator mode, to be put together when all is read."""
 GUARDED = frozenset(
     {
         "auth",
@@ -213,10 +239,10 @@ GUARDED = frozenset(
         "gateway",
         "no_auth_user",
         "system_account",
+        *OPERATOR_PARTS,
     }
 )
 """What says who may connect."""
-NO_OPERATOR = "without checking JWTs everybody could connect"
 TOP = Section(
     Field(("listen",), "listen.*host,port", listen),
     Field(("port",), "listen.port", port),
@@ -308,31 +334,27 @@ TOP = Section(
         remedy="connect without the PROXY protocol, and remove it",
     ),
     ignored("default_js_domain"),
-    *(
-        rejected(name, *more, why=NO_OPERATOR, remedy="use accounts with users or nkeys")
-        for name, *more in (
-            ("resolver", "account_resolver", "accounts_resolver"),
-            ("resolver_tls",),
-            ("resolver_preload",),
-            ("resolver_pinned_accounts",),
-            ("default_sentinel",),
-        )
-    ),
-    rejected(
-        "operator",
+    Field(
+        ("operator", "operators", "roots", "root", "root_operators", "root_operator"),
         "operators",
-        "roots",
-        "root",
-        "root_operators",
-        "root_operator",
-        why=NO_OPERATOR,
-        remedy="use accounts with users or nkeys",
+        of_operators("operators"),
+    ),
+    Field(
+        ("resolver", "account_resolver", "accounts_resolver"), "resolver", of_operators("resolver")
+    ),
+    Field(("resolver_preload",), "preload", of_operators("preload")),
+    Field(("resolver_pinned_accounts",), "pinned", of_operators("pinned")),
+    Field(("default_sentinel",), "sentinel", text),
+    rejected(
+        "resolver_tls",
+        why="no JWT is fetched by URL",
+        remedy="remove it, and write resolver: MEMORY or a resolver of type full",
     ),
     rejected(
         "trusted_keys",
         "trusted",
-        why=NO_OPERATOR,
-        remedy="use accounts with users or nkeys",
+        why="without the operator's JWT nobody knows what that demands",
+        remedy="use operator: FILE",
     ),
     once=GUARDED,
 )

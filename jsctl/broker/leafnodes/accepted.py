@@ -7,7 +7,7 @@ longer to check than a turn may, so what comes meanwhile waits.
 
 import re
 
-from jsctl.broker.accounts.auth import Check, ClientIdentity
+from jsctl.broker.accounts.auth import Check, ClientIdentity, Seen
 from jsctl.broker.compression_options import AUTO
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.interest.kinds import LEAF
@@ -73,7 +73,9 @@ def connect(connections: LeafConnections, leaf: Leaf, body: bytes) -> None:
         return
     leaf.said = said
     settings, accounts = connections.settings, connections.router.accounts
-    found = identify(settings.login, accounts, said.credentials, leaf.nonce)
+    found = identify(
+        settings.login, accounts, said.credentials, leaf.nonce, seen(connections, leaf)
+    )
     if isinstance(found, Check):
         leaf.stage, leaf.check = LeafStage.PASSWORD, found
         connections.out.verifies.append(Verify(leaf.conn, found.password, found.hashed))
@@ -94,10 +96,29 @@ def checked_again(connections: LeafConnections, leaf: Leaf, check: Check) -> boo
     the one that counts now."""
     assert leaf.said is not None
     login, accounts = connections.settings.login, connections.router.accounts
-    found = identify(login, accounts, leaf.said.credentials, leaf.nonce)
+    found = identify(login, accounts, leaf.said.credentials, leaf.nonce, seen(connections, leaf))
     if not isinstance(found, Check) or found.hashed != check.hashed:
         return False
     leaf.check = found
+    return True
+
+
+def seen(connections: LeafConnections, leaf: Leaf) -> Seen:
+    """What counts at a login besides what the leaf node says."""
+    return Seen(connections.router.now_ns, leaf.host)
+
+
+def still_vouched(connections: LeafConnections, leaf: Leaf) -> bool:
+    """Whether the JWT of a leaf node, if that came with one, still counts, and for how long."""
+    if leaf.identity is None or leaf.identity.vouched is None or leaf.said is None:
+        return True
+    login, accounts = connections.settings.login, connections.router.accounts
+    given = leaf.said.credentials
+    found = identify(login, accounts, given, leaf.nonce, seen(connections, leaf))
+    if not isinstance(found, ClientIdentity) or found.account is not leaf.account:
+        return False
+    leaf.identity = found
+    leaf.alive.leaves(0 if found.vouched is None else found.vouched.leaves_ns)
     return True
 
 
@@ -111,6 +132,8 @@ def _identified(
         connections.close(leaf, "Authentication Failure")
         return
     leaf.identity, leaf.account = identity, identity.account
+    if identity.vouched is not None:
+        leaf.alive.leaves(identity.vouched.leaves_ns)
     reason = _refusal(connections.settings, said)
     if reason is not None:
         if reason[1] == "Minimum Version Required":

@@ -45,6 +45,7 @@ from jsctl.broker.routing.router import SLOW_CONSUMER, Router
 from jsctl.broker.routing.setup import system_account
 from jsctl.broker.sessions.keepalive import KeepAlive, Probe
 from jsctl.broker.sessions.sessions import Sessions
+from jsctl.broker.sessions.standing import EXPIRED, vouching_over
 from jsctl.broker.turn import (
     WRITE_DEADLINE,
     Accepted,
@@ -112,6 +113,8 @@ class Leafs(LinkDoor[Leaf]):
         that comes later. Who is logging in has to be who it was, with the same password."""
         if leaf.check is not None:
             return not accepted.checked_again(self.connections, leaf, leaf.check)
+        if not accepted.still_vouched(self.connections, leaf):
+            return True
         account = leaf.account
         return account is not None and self.router.accounts.get(account.name) is not account
 
@@ -392,6 +395,8 @@ class Leafs(LinkDoor[Leaf]):
             connections.refuse(leaf, text, text)
         elif leaf.stage is not LeafStage.LINKED:
             dialed.disappointed(connections, leaf)
+        elif leaf.identity is not None and vouching_over(leaf.identity, now_ns):
+            connections.refuse(leaf, "User Authentication Expired", EXPIRED)
         else:
             # A hub is pinged in any case: that it is silent may mean that it is gone.
             probe = leaf.alive.due(now_ns, 0 if leaf.is_hub else leaf.last_in_ns)

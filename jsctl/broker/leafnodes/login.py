@@ -10,6 +10,7 @@ from jsctl.broker.accounts.auth import (
     Check,
     ClientIdentity,
     Credentials,
+    Seen,
     authenticate,
     is_signed,
     measured,
@@ -20,7 +21,7 @@ CONNECTION_TYPE = "LEAFNODE"
 
 
 def identify(
-    login: LeafLogin, accounts: Accounts, given: Credentials, nonce: str
+    login: LeafLogin, accounts: Accounts, given: Credentials, nonce: str, seen: Seen
 ) -> ClientIdentity | Check | None:
     """Find out who a leaf node is; None means that it has to go."""
     if login.user:
@@ -40,7 +41,7 @@ def identify(
             return None
         return _as(accounts, user.account, user.name, user.password, given)
     kind = CONNECTION_TYPE
-    return authenticate(accounts.logins, given, nonce.encode(), connection_type=kind)
+    return authenticate(accounts.logins, given, nonce.encode(), connection_type=kind, seen=seen)
 
 
 def _as(

@@ -130,6 +130,7 @@ def parse_connect(body: bytes) -> LeafConnect:
             token=fields.text("auth_token"),
             nkey=fields.text("nkey"),
             signature=fields.text("sig"),
+            jwt=fields.text("jwt"),
         ),
         is_hub=fields.flag("is_hub"),
         jetstream=fields.flag("jetstream"),

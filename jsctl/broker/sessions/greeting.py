@@ -34,10 +34,11 @@ _SECRETS = {
     "auth_token": "token",
     "nkey": "nkey",
     "sig": "signature",
+    "jwt": "jwt",
 }
 _KINDS: dict[str, type] = (
     dict.fromkeys((*_FLAGS, "tls_required", "new_account"), bool)
-    | dict.fromkeys((*_TEXTS, *_SECRETS, "jwt", "account", "remote_account", "proxy_sig"), str)
+    | dict.fromkeys((*_TEXTS, *_SECRETS, "account", "remote_account", "proxy_sig"), str)
     | dict.fromkeys(("import", "export"), dict)
 )
 """Every key with its type, also those that mean nothing here: who sends another one has to go."""

@@ -2,6 +2,7 @@
 
 from enum import Enum
 
+from jsctl.broker.deadlines import NEVER_NS
 from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.turn import Jitter
 
@@ -25,6 +26,7 @@ class KeepAlive:
     """
 
     __slots__ = (
+        "_leaves_ns",
         "_limits",
         "_pinged_ns",
         "_unanswered",
@@ -36,6 +38,7 @@ class KeepAlive:
 
     def __init__(self, limits: RoutingLimits) -> None:
         self._limits = limits
+        self._leaves_ns = NEVER_NS
         self._pinged_ns = self._unanswered = self.asked_ns = 0
         self.deadline_ns = self.noted_ns = self.rtt_ns = 0
 
@@ -43,6 +46,11 @@ class KeepAlive:
         """Other times count from now on: who would wait for longer is pinged sooner."""
         self._limits = limits
         self.deadline_ns = min(self.deadline_ns, now_ns + limits.ping_interval_ns)
+
+    def leaves(self, at_ns: int) -> None:
+        """It may stay no longer than until then; 0: for ever."""
+        self._leaves_ns = at_ns or NEVER_NS
+        self.deadline_ns = min(self.deadline_ns, self._leaves_ns)
 
     def await_login(self, now_ns: int) -> None:
         """The connection is there, and has to say who it is."""
@@ -55,7 +63,8 @@ class KeepAlive:
 
     def begin(self, now_ns: int, jitter: Jitter) -> None:
         """It may stay: the first ping follows soon, at another time for each."""
-        self.deadline_ns = now_ns + self._first_ns() + self._offset_ns(jitter)
+        deadline_ns = now_ns + self._first_ns() + self._offset_ns(jitter)
+        self.deadline_ns = min(deadline_ns, self._leaves_ns)
 
     def _first_ns(self) -> int:
         return min(self._limits.ping_interval_ns, self._limits.first_ping_ns)
@@ -90,5 +99,5 @@ class KeepAlive:
             self._pinged_ns = now_ns
             self.asked_ns = self.asked_ns or now_ns
             probe = Probe.PING
-        self.deadline_ns = now_ns + interval_ns
+        self.deadline_ns = min(now_ns + interval_ns, self._leaves_ns)
         return probe

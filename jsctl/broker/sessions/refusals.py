@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.accounts.permissions import Permissions
 from jsctl.broker.protocol.ops import Subscribe
 from jsctl.broker.routing.limits import RoutingLimits
@@ -27,11 +26,12 @@ class Refusal(NamedTuple):
 def refusal(
     op: Subscribe,
     limits: RoutingLimits,
-    account: Account,
+    own_max: int,
     permissions: Permissions | None,
     count: int,
 ) -> bytes:
-    """The error for a subscription of a client that has `count` of them; empty: it is allowed."""
+    """The error for a subscription of a client that has `count` of them and may have `own_max`, if
+    that is not negative; empty: it is allowed."""
     tokens_max = limits.subscription_tokens_max
     if tokens_max > 0 and op.subject.count(b".") + 1 > tokens_max:
         text = b'Permissions Violation for Subscription to "%s", too many tokens'
@@ -44,7 +44,6 @@ def refusal(
         return text % (op.subject, op.queue)
     if not allowed:
         return b'Permissions Violation for Subscription to "%s"' % op.subject
-    per_account = account.limits.subscriptions_max
-    if 0 < limits.subscriptions_max <= count or 0 <= per_account <= count:
+    if 0 < limits.subscriptions_max <= count or 0 <= own_max <= count:
         return b"maximum subscriptions exceeded"
     return b""

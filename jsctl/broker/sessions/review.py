@@ -7,10 +7,14 @@ subscriptions that they may not have any more.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
+from jsctl.broker import lazy
+from jsctl.broker.accounts.accounts import CONNECTION_TYPE
 from jsctl.broker.accounts.auth import Check, ClientIdentity, authenticate
 from jsctl.broker.accounts.permissions import Permissions
 from jsctl.broker.interest.targets import Subscription
+from jsctl.broker.sessions import standing
 from jsctl.broker.sessions.refusals import AUTH_FAILURE, AUTH_VIOLATION
 from jsctl.broker.sessions.session import (
     ACCOUNT_FULL,
@@ -18,6 +22,11 @@ from jsctl.broker.sessions.session import (
 )
 from jsctl.broker.turn import LogLevel, LogLine, Verify
 from jsctl.dataclass import replace
+
+if TYPE_CHECKING:
+    from jsctl.broker.accounts import claimed
+else:
+    claimed = lazy.module("jsctl.broker.accounts.claimed", optional=True)
 
 MOVED = "Client Closed"
 """The reason for which nats-server closes who has no user, or another account, now."""
@@ -31,17 +40,38 @@ def review(sessions: Iterable[ClientSession]) -> list[LogLine]:
             continue
         if session.waiting:
             lines += _review_waiting(session)
+        elif session.identity is not None and session.identity.vouched is not None:
+            lines += _review_vouched(session, session.identity)
         elif session.identity is not None:
             lines += _review(session, session.identity)
     return lines
 
 
+def _review_vouched(session: ClientSession, known: ClientIdentity) -> list[LogLine]:
+    """In operator mode: whether the JWT of a client still counts, and for what."""
+    logins = session.context.router.accounts.logins
+    if not logins.by_claims or known.account is not logins.by_key.get(known.account.name):
+        session.close(MOVED)
+        return []
+    given, challenge = session.greeting.credentials, session.challenge
+    try:
+        found = claimed.identify(logins, given, challenge, standing.seen(session), CONNECTION_TYPE)
+    except claimed.Revoked:
+        session.close("Credentials Revoked", b"User Authentication Revoked")
+    except claimed.NotBelieved as error:
+        session.close(AUTH_FAILURE)
+        text = f'cid:{session.client_id} - user "{session.user}" may not stay: {error}'
+        return [LogLine(LogLevel.DEBUG, text)]
+    else:
+        return adopt(session, found)
+    return []
+
+
 def _review_waiting(session: ClientSession) -> list[LogLine]:
     """A password is being checked: it has to be the one that counts now."""
     logins, check = session.context.router.accounts.logins, session.check
-    shown = session.remote.certificate
     given, challenge = session.greeting.credentials, session.challenge
-    found = authenticate(logins, given, challenge, certificate=shown)
+    found = authenticate(logins, given, challenge, seen=standing.seen(session))
     if found is None:
         return _refuse(session)
     if isinstance(found, Check) and check is not None and found.hashed == check.hashed:
@@ -56,9 +86,8 @@ def _review(session: ClientSession, known: ClientIdentity) -> list[LogLine]:
     if known.user and known.user not in logins.users and known.user not in logins.nkeys:
         session.close(MOVED)
         return []
-    shown = session.remote.certificate
     given, challenge = session.greeting.credentials, session.challenge
-    found = authenticate(logins, given, challenge, known, certificate=shown)
+    found = authenticate(logins, given, challenge, known, seen=standing.seen(session))
     if found is None:
         return _refuse(session)
     identity = found.identity if isinstance(found, Check) else found
@@ -96,6 +125,7 @@ def adopt(session: ClientSession, identity: ClientIdentity) -> list[LogLine]:
     """Have a client go on as a user of its account whom, or which, the configuration changed."""
     assert identity.account is session.account
     before, session.identity = session.identity, identity
+    session.alive.leaves(0 if identity.vouched is None else identity.vouched.leaves_ns)
     lines: list[LogLine] = []
     if before is None or before.permissions != identity.permissions:
         rules, old = identity.permissions, session.permissions
@@ -144,10 +174,10 @@ def _shown(sub: Subscription) -> bytes:
 
 def _enforce_limits(session: ClientSession) -> None:
     """Close a client that its account has no room for any more."""
-    limits = session.account.limits
+    own_max = standing.subscriptions_max(session)
     if session.account.connections_over(session.account.leafs):
         session.close(*ACCOUNT_FULL)
-    elif 0 <= limits.subscriptions_max < len(session.subscriptions):
+    elif 0 <= own_max < len(session.subscriptions):
         session.close("Maximum Subscriptions Exceeded", b"maximum subscriptions exceeded")
 
 

@@ -22,6 +22,7 @@ from jsctl.broker.protocol import writer
 from jsctl.broker.protocol.client import Head
 from jsctl.broker.protocol.intake import Intake
 from jsctl.broker.protocol.ops import (
+    PAYLOAD_TOO_LARGE,
     Bad,
     ClientOp,
     Connect,
@@ -36,6 +37,7 @@ from jsctl.broker.protocol.ops import (
 )
 from jsctl.broker.routing.fans import Fans
 from jsctl.broker.routing.trace import Trace
+from jsctl.broker.sessions import standing
 from jsctl.broker.sessions.greeting import Greeting, read_connect
 from jsctl.broker.sessions.keepalive import KeepAlive, Probe
 from jsctl.broker.sessions.refusals import AUTH_FAILURE, AUTH_VIOLATION, Refusal, refusal
@@ -87,6 +89,7 @@ class ClientSession(ClientPeer):
         "kept",
         "last_in_ns",
         "no_responders",
+        "payload_max",
         "pedantic",
         "permissions",
         "plans",
@@ -120,6 +123,7 @@ class ClientSession(ClientPeer):
         self.kept: tuple[Subscription, ...] = ()
         self.intake = Intake()
         self.held = 0
+        self.payload_max = context.limits.payload_bytes_max
         self.heads: dict[bytes, Head] = {}
         self.plans: dict[bytes, SublistResult] = {}
         self.generation = -1
@@ -134,7 +138,7 @@ class ClientSession(ClientPeer):
     def start(self, now_ns: int) -> None:
         """Greet the client and set its first deadline."""
         logins = self.context.router.accounts.logins
-        self.challenge = new_challenge(self.context.router.jitter) if logins.nkeys else b""
+        self.challenge = new_challenge(self.context.router.jitter) if logins.challenges else b""
         self._info({"nonce": self.challenge.decode()} if self.challenge else {})
         identity = uninvited(logins)
         if identity is not None:
@@ -145,22 +149,7 @@ class ClientSession(ClientPeer):
 
     def facts(self) -> ClientFacts:
         """Who it is."""
-        greeting, identity = self.greeting, self.context.identity
-        vouched_for = self.user in self.context.router.accounts.logins.nkeys
-        return ClientFacts(
-            self.client_id,
-            self.account.name,
-            self.user,
-            self.remote.remote_host,
-            greeting.name,
-            greeting.lang,
-            greeting.version,
-            self.started_ns,
-            self.alive.rtt_ns,
-            self.account.name if vouched_for else "",
-            identity.server_name,
-            identity.cluster,
-        )
+        return standing.facts(self)
 
     def write(self, data: bytes) -> None:
         """Send bytes to the client."""
@@ -196,7 +185,7 @@ class ClientSession(ClientPeer):
 
     def _info(self, extra: dict[str, writer.Json]) -> None:
         fields = self.context.identity.fields(
-            payload_bytes_max=self.context.limits.payload_bytes_max,
+            payload_bytes_max=standing.payload_max(self),
             client_id=self.client_id,
             client_ip=self.remote.remote_host,
             auth_required=self.context.router.accounts.logins.asks,
@@ -259,8 +248,9 @@ class ClientSession(ClientPeer):
         self.greeting, self.name = greeting, greeting.name
         self.fast = False
         logins = self.context.router.accounts.logins
-        shown = self.remote.certificate
-        outcome = authenticate(logins, greeting.credentials, self.challenge, certificate=shown)
+        outcome = authenticate(
+            logins, greeting.credentials, self.challenge, seen=standing.seen(self)
+        )
         if isinstance(outcome, Check):
             self.check = outcome
             self.waiting = True
@@ -310,6 +300,7 @@ class ClientSession(ClientPeer):
             self.close(*ACCOUNT_FULL)
             return False
         self.account, self.identity = identity.account, identity
+        self.alive.leaves(0 if identity.vouched is None else identity.vouched.leaves_ns)
         self.account.connections += 1
         rules = identity.permissions
         self.permissions = Permissions(rules) if rules is not None else None
@@ -320,7 +311,8 @@ class ClientSession(ClientPeer):
         return True
 
     def refresh(self) -> None:
-        """Whether the lane's quick way is open to this client."""
+        """Whether the lane's quick way is open to this client, which may have other limits now."""
+        self.payload_max = standing.payload_max(self)
         self.fast = (
             self.authorized
             and self.connected
@@ -329,6 +321,7 @@ class ClientSession(ClientPeer):
             and not self.pedantic
             and not self.tracks_replies
             and not self.account.mappings
+            and self.payload_max >= self.context.limits.payload_bytes_max
         )
         takes_headers = self.headers and not self.account.traced
         self.flags = HEADERS * takes_headers + ANSWERS * self.no_responders + HEARS * self.echo
@@ -383,8 +376,11 @@ class ClientSession(ClientPeer):
         if headers is not None and not self.headers:
             self.close("Message Header Violation")
             return
-        self.in_messages += 1
         size = len(op.payload) + len(headers or b"")
+        if size > self.payload_max:
+            self.close(PAYLOAD_TOO_LARGE.reason, PAYLOAD_TOO_LARGE.text)
+            return
+        self.in_messages += 1
         self.in_bytes += size
         self.account.in_messages += 1
         self.account.in_bytes += size
@@ -456,8 +452,8 @@ class ClientSession(ClientPeer):
     # -- subscribing ---------------------------------------------------------------------
 
     def _subscribe(self, op: Subscribe) -> None:
-        count = len(self.subscriptions)
-        refused = refusal(op, self.context.limits, self.account, self.permissions, count)
+        count, own_max = len(self.subscriptions), standing.subscriptions_max(self)
+        refused = refusal(op, self.context.limits, own_max, self.permissions, count)
         if refused:
             self.error(refused)
             self.context.refuse(self, Refusal(refused, op.subject, op.queue, op.sid))
@@ -492,6 +488,8 @@ class ClientSession(ClientPeer):
             return
         if not self.authorized:
             self.close("Authentication Timeout", b"Authentication Timeout")
+            return
+        if standing.has_expired(self, now_ns):
             return
         probe = self.alive.due(now_ns, self.last_in_ns)
         if probe is Probe.GIVE_UP:

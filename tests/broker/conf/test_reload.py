@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jsctl.broker.conf.reload import KEYS, plan
+from jsctl.broker.conf.reloading.plan import KEYS, plan
 from jsctl.broker.leafnode_options import LeafNodeOptions
 from jsctl.broker.options import (
     ANY_PORT,

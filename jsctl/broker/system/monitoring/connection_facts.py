@@ -9,7 +9,7 @@ from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.interest.targets import ROUTE_IDS_FROM, LeafLink, RouteLink
 from jsctl.broker.linking.link_counts import LinkTraffic
 from jsctl.broker.routes.types import LinkFacts
-from jsctl.broker.sessions import listing
+from jsctl.broker.sessions import listing, standing
 from jsctl.broker.sessions.listing import SubscriptionFacts
 from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.system.monitoring.view import AccountFacts, ConnFacts, RouteFacts
@@ -18,7 +18,6 @@ from jsctl.broker.system.monitoring.view import AccountFacts, ConnFacts, RouteFa
 def conn_facts(session: ClientSession, *, closed: bool = False) -> ConnFacts:
     """A client connection, open or closed."""
     greeting, remote, account = session.greeting, session.remote, session.account.name
-    vouched_for = session.user in session.context.router.accounts.logins.nkeys
     return ConnFacts(
         cid=session.client_id,
         host=remote.remote_host,
@@ -39,7 +38,7 @@ def conn_facts(session: ClientSession, *, closed: bool = False) -> ConnFacts:
         version=greeting.version,
         user=session.user,
         account=account,
-        issuer_key=account if vouched_for else "",
+        issuer_key=standing.issuer(session),
         kept_subscriptions=partial(client_subscriptions, session) if closed else tuple,
     )
 

@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import NamedTuple
 
 from jsctl.api.times import format_duration
-from jsctl.broker.conf import reload_leafnodes
+from jsctl.broker.conf.reloading import leafnodes as reload_leafnodes
 from jsctl.broker.conf.units import size_text
 from jsctl.broker.options import (
     ANY_PORT,

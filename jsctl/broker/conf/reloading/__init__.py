@@ -1,0 +1,1 @@
+"""What a changed configuration asks of a running server."""

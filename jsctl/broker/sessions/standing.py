@@ -1,0 +1,85 @@
+"""Who a client is for others, and what its own credentials leave it: limits, and time."""
+
+from typing import TYPE_CHECKING
+
+from jsctl.broker.accounts.auth import ClientIdentity, Seen, Vouched
+from jsctl.broker.interest.outbound import ClientFacts
+
+if TYPE_CHECKING:
+    from jsctl.broker.sessions.session import ClientSession
+
+EXPIRED = "Authentication Expired"
+USER_EXPIRED = b"User Authentication Expired"
+ACCOUNT_EXPIRED = b"Account Authentication Expired"
+
+
+def vouched_of(session: "ClientSession") -> Vouched | None:
+    """What the JWT of a client says; None outside operator mode."""
+    return None if session.identity is None else session.identity.vouched
+
+
+def facts(session: "ClientSession") -> ClientFacts:
+    """Who it is."""
+    greeting, identity = session.greeting, session.context.identity
+    return ClientFacts(
+        session.client_id,
+        session.account.name,
+        session.user,
+        session.remote.remote_host,
+        greeting.name,
+        greeting.lang,
+        greeting.version,
+        session.started_ns,
+        session.alive.rtt_ns,
+        issuer(session),
+        identity.server_name,
+        identity.cluster,
+    )
+
+
+def issuer(session: "ClientSession") -> str:
+    """The account, or the key of it, that vouches for a user known by a key; empty for others."""
+    vouched = vouched_of(session)
+    if vouched is not None:
+        return vouched.issuer
+    by_key = session.user in session.context.router.accounts.logins.nkeys
+    return session.account.name if by_key else ""
+
+
+def seen(session: "ClientSession") -> Seen:
+    """What counts at a login besides what the client says."""
+    remote = session.remote
+    return Seen(session.context.router.now_ns, remote.remote_host, remote.certificate)
+
+
+def payload_max(session: "ClientSession") -> int:
+    """The largest message that a client may publish."""
+    here, vouched = session.context.limits.payload_bytes_max, vouched_of(session)
+    own = -1 if vouched is None else vouched.payload_bytes_max
+    return here if own < 0 else min(here, own)
+
+
+def subscriptions_max(session: "ClientSession") -> int:
+    """How many subscriptions it, and any client of its account, may have; -1: no limit."""
+    vouched = vouched_of(session)
+    return (
+        session.account.limits.subscriptions_max if vouched is None else vouched.subscriptions_max
+    )
+
+
+def has_expired(session: "ClientSession", now_ns: int) -> bool:
+    """Whether its time is over; it is closed then."""
+    identity = session.identity
+    if identity is None or not vouching_over(identity, now_ns):
+        return False
+    vouched = identity.vouched
+    assert vouched is not None
+    own = vouched.leaves_ns == vouched.expires_ns
+    session.close(EXPIRED, USER_EXPIRED if own else ACCOUNT_EXPIRED)
+    return True
+
+
+def vouching_over(identity: ClientIdentity, now_ns: int) -> bool:
+    """Whether the JWT of a user, or of its account, has expired."""
+    vouched = identity.vouched
+    return vouched is not None and 0 < vouched.leaves_ns <= now_ns
