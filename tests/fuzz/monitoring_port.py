@@ -17,8 +17,8 @@ from urllib.parse import urlencode
 
 from jsctl.api.codec import dumps, encode
 from jsctl.broker.options import MonitorOptions
-from jsctl.broker.server.http_connection import MonitorConnection
-from jsctl.broker.server.monitor import Monitor
+from jsctl.broker.server.http.http_connection import MonitorConnection
+from jsctl.broker.server.http.monitor import Monitor
 from jsctl.broker.system.monitoring import params as parameters
 from jsctl.broker.system.monitoring.endpoints import SYS_ROUTES
 from jsctl.broker.system.monitoring.http import JSON, TEXT, page_of

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import h11
 
-from jsctl.broker.server.monitor import Monitor
+from jsctl.broker.server.http.monitor import Monitor
 
 NANOSECONDS = 1_000_000_000
 TEXT = "text/plain; charset=utf-8"

@@ -1,0 +1,1 @@
+"""The monitoring port: HTTP in, pages out."""
