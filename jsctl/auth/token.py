@@ -111,6 +111,32 @@ def read(token: str) -> Claims[Body]:
     return claims
 
 
+def read_plain(token: str) -> tuple[Head, dict[str, object]]:
+    """Who says something of whom, and what, where that is none of the known kinds: an order of an
+    operator to servers is one. The signature is that of the issuer. Raises TokenProblem."""
+    token = token.strip()
+    if len(token) > TOKEN_BYTES_MAX:
+        raise TokenProblem(f"token size {len(token)} exceeds maximum of {TOKEN_BYTES_MAX} bytes")
+    chunks = token.split(".")
+    if len(chunks) != 3:
+        raise TokenProblem("expected 3 chunks")
+    header = _json(chunks[0])
+    _check_header(header)
+    document = _json(chunks[1])
+    said = document.get("nats")
+    try:
+        head = decode(Head, {key: item for key, item in document.items() if key in _HEAD_KEYS})
+    except DecodeError as error:
+        raise TokenProblem(str(error)) from None
+    first = str(header.get("alg", "")).lower() == "ed25519"
+    payload = chunks[1] if first else f"{chunks[0]}.{chunks[1]}"
+    try:
+        from_public(head.iss).verify(payload.encode(), _decoded(chunks[2]))
+    except KeyProblem:
+        raise TokenProblem(f"claim failed V{1 if first else 2} signature verification") from None
+    return head, said if isinstance(said, dict) else {}
+
+
 def read_as(kind: type[B], token: str) -> Claims[B]:
     """`read` of a JWT of one kind. Raises TokenProblem."""
     claims = read(token)
@@ -255,6 +281,7 @@ __all__ = [
     "credentials",
     "read",
     "read_as",
+    "read_plain",
     "sign",
     "undecorated",
 ]

@@ -79,6 +79,9 @@ class ResolverOptions:
     """Of `FULL`."""
     preload: tuple[tuple[str, str], ...] = ()
     """Account -> its JWT, as the configuration has them."""
+    known: tuple[tuple[str, str], ...] = ()
+    """Account -> its JWT, of all that the server has, be they of use or not; they change while it
+    runs."""
     may_delete: bool = False
     keeps_deleted: bool = True
     """What is deleted is renamed, not removed."""

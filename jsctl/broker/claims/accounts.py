@@ -56,7 +56,7 @@ def resolve(options: OperatorOptions, tokens: Iterable[tuple[str, str]], now_s: 
         if claims.head.sub != name:
             notes.append(f"account {name}: its JWT is that of {claims.head.sub}")
             continue
-        known[name], texts[name] = claims, token
+        known[name], texts[name] = claims, token.strip()
     asking = _asking(known)
     found: list[AccountOptions] = []
     for name, claims in known.items():
