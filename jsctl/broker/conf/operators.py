@@ -7,6 +7,7 @@ from jsctl.auth.claims import Account
 from jsctl.auth.token import TokenProblem, read_as, undecorated
 from jsctl.broker.claims import verifying
 from jsctl.broker.claims.accounts import resolve
+from jsctl.broker.claims.ages import is_newer
 from jsctl.broker.claims.verifying import NotBelieved
 from jsctl.broker.conf.fields import (
     Field,
@@ -195,6 +196,7 @@ def put_together(parts: Found, values: Found, warnings: list[str]) -> None:
         )
     options = _options(named, source, parts, values)
     known = known_accounts(options.resolver)
+    options = replace(options, resolver=replace(options.resolver, known=known))
     found = resolve(options, known, time.time_ns() // 1_000_000_000)
     names = [one.name for one in found.accounts]
     if options.system_account and options.system_account not in names:
@@ -284,11 +286,13 @@ def _sentinel(token: str) -> str:
 
 
 def known_accounts(options: ResolverOptions) -> tuple[tuple[str, str], ...]:
-    """The accounts that a server begins with, and their JWTs: those of its directory win over
-    those of the file, as they may be newer."""
+    """The accounts that a server begins with, and their JWTs: of one in the file and one in its
+    directory the newer."""
     found = dict(options.preload)
     if options.kind is ResolverKind.FULL:
         from jsctl.broker.conf.jwt_directory import read_all  # loaded with the first of them
 
-        found |= dict(read_all(Path(options.directory)))
+        for name, token in read_all(Path(options.directory)):
+            if not is_newer(found.get(name, ""), token):
+                found[name] = token
     return tuple(sorted(found.items()))

@@ -223,6 +223,15 @@ def _handshake_time(tls: TlsOptions | None) -> int:
     return (tls or TlsOptions()).timeout_ns
 
 
+def _operators(old: Options, new: Options) -> list[str]:
+    raise NotReloadable(f"{UNSUPPORTED} TrustedOperators")
+
+
+def _resolver(old: Options, new: Options) -> list[str]:
+    """Where JWTs of accounts are stored, and whether they are, is settled at the start."""
+    raise NotReloadable(f"{UNSUPPORTED} AccountResolver")
+
+
 SPECIAL: Mapping[str, Callable[[Options, Options], list[str]]] = {
     "NoAuthUser": _no_auth_user,
     "Cluster": _cluster,
@@ -232,6 +241,8 @@ SPECIAL: Mapping[str, Callable[[Options, Options], list[str]]] = {
     "JetStreamMaxStore": _store,
     "StoreDir": _store_dir,
     "Raft": _raft,
+    "TrustedOperators": _operators,
+    "AccountResolver": _resolver,
 }
 
 
@@ -349,6 +360,7 @@ KEYS: tuple[Key, ...] = (
     ),
     Key("Users", _users, _says("authorization users")),
     Key("Accounts", _accounts, _says("accounts")),
+    _key("DefaultSentinel", "default_sentinel", lambda o: o.operator.sentinel),
     Key("NoAuthUser", lambda o: o.no_auth_user),
     Key("SystemAccount", lambda o: o.system_account),
     Key("NoSystemAccount", lambda o: o.no_system_account),
@@ -416,6 +428,9 @@ KEYS: tuple[Key, ...] = (
     Key("LameDuckDuration", lambda o: format_duration(o.lame_duck_duration_ns)),
     Key("LameDuckGracePeriod", lambda o: format_duration(o.lame_duck_grace_ns)),
     _key("MaxTracedMsgLen", "max_traced_msg_len", lambda o: o.log.traced_bytes_max),
+    Key("TrustedOperators", lambda o: o.operator.tokens),
+    Key("AccountResolver", lambda o: (o.operator.resolver.kind, o.operator.resolver.directory)),
+    Key("ResolverSettings", lambda o: replace(o.operator.resolver, known=()), _silent),
     _key("ConnectErrorReports", "connect_error_reports", lambda o: o.connect_error_reports),
     _key("ReconnectErrorReports", "reconnect_error_reports", lambda o: o.reconnect_error_reports),
     Key("Tags", lambda o: o.server_tags, _says("tags")),
