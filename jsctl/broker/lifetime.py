@@ -11,9 +11,9 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from jsctl import __version__
 from jsctl.broker import lazy
@@ -29,7 +29,13 @@ from jsctl.broker.machine import (
     store_path,
     with_limits,
 )
-from jsctl.broker.options import COMPATIBLE_API_LEVEL, COMPATIBLE_VERSION, Options
+from jsctl.broker.operator_options import OperatorOptions
+from jsctl.broker.options import (
+    COMPATIBLE_API_LEVEL,
+    COMPATIBLE_VERSION,
+    AccountOptions,
+    Options,
+)
 from jsctl.broker.server import signals
 from jsctl.broker.server.edge import Edge
 from jsctl.broker.server.files import RunFiles
@@ -38,8 +44,11 @@ from jsctl.broker.server.logfile import LoopMessages, ServerLog
 from jsctl.broker.server.looks import Looks
 from jsctl.broker.server.process import keep_memory
 from jsctl.broker.server.turns import NodeLike
-from jsctl.broker.turn import Command, LogLevel
-from jsctl.dataclass import write_ahead
+from jsctl.broker.turn import ClaimsChange, Command, LogLevel
+from jsctl.dataclass import replace, write_ahead
+
+if TYPE_CHECKING:
+    from jsctl.broker.server.account_keeper import AccountKeeper
 
 LOAD_AFTER_S = 0.1
 """How long a new server waits before it loads what requests need."""
@@ -99,6 +108,7 @@ class Server:
         self._files = RunFiles(options.pid_file, options.ports_file_dir)
         self._edge: Edge | None = None
         self._listeners: dict[str, Listener] = {}
+        self._keeper: AccountKeeper | None = None
 
     async def run(self) -> int:
         """Start, serve, end; the exit status is returned.
@@ -145,14 +155,24 @@ class Server:
         # Before the node, which takes most of the start: a taken port is told at once.
         self._listeners = bind_all(self.options, TurnedAway(self._log).add)
         node = self._make_node(self.options, self._server_id, store)
-        self._edge = edge = Edge(node, self.options, self._log, self._reload, self._looks)
+        if self.options.operator.enabled:
+            from jsctl.broker.server.account_keeper import AccountKeeper  # in operator mode alone
+
+            self._keeper = AccountKeeper(self, self._log)
+        self._edge = edge = Edge(
+            node, self.options, self._log, self._reload, self._looks, self._change_accounts
+        )
         signals.install(self._heard)
         if self._owner is not None:
             signals.when_alone(self._owner, self._alone)
         self._files.write_pid()
         edge.bind(self._listeners)
+        if self._keeper is not None:
+            self._keeper.begin()
         reason, self._status = await edge.run(self._open)
         signals.uninstall()
+        if self._keeper is not None:
+            self._keeper.end()
         self._info(f"Server Exiting.. ({reason})")
         self._ended = True
 
@@ -315,6 +335,36 @@ class Server:
         self._info(f"Reloaded server configuration{digest}")
         return ""
 
+    # Accounts of JWTs: see `server.account_keeper`
+
+    def _change_accounts(self, changes: list[ClaimsChange]) -> None:
+        assert self._keeper is not None, "nobody asks for that without an operator"
+        self._keeper.take(changes)
+
+    def try_accounts(self, accounts: tuple[AccountOptions, ...]) -> None:
+        """Raises ConfigError for those that would not work."""
+        assert self._edge is not None
+        self._edge.try_out_accounts(replace(self.options, accounts=accounts))
+
+    def take_accounts(
+        self, operator: OperatorOptions, accounts: tuple[AccountOptions, ...]
+    ) -> None:
+        """These count from now on, and are what a later reload is compared with."""
+        assert self._edge is not None
+        self._configured = replace(self._configured, operator=operator, accounts=accounts)
+        self.options = replace(self.options, operator=operator, accounts=accounts)
+        self._edge.take_accounts(self.options)
+
+    def begin(self, work: Coroutine[None, None, None]) -> None:
+        """Have something done beside the turns."""
+        assert self._edge is not None
+        self._edge.beside(work)
+
+    def changed(self, told: list[tuple[int, str]]) -> None:
+        """Tell the node what came of changes."""
+        assert self._edge is not None
+        self._edge.changed(told)
+
     def _take_configuration(self) -> None:
         """Whatever can fail is done before anything changes. Raises ConfigError."""
         edge = self._edge
@@ -336,6 +386,8 @@ class Server:
         self._log.switch(options.log, log_file)
         self._configured, self.options = wanted.options, renewal.options
         edge.reload(renewal)
+        if self._keeper is not None:
+            self._keeper.begin()
         try:
             self._files.change(options.pid_file, options.ports_file_dir, edge.addresses)
         except ConfigError as error:

@@ -208,6 +208,15 @@ class BriefBatch(DiskBatch, Protocol):
         raises; there need not be room."""
 
 
+@dataclass(frozen=True, slots=True)
+class ClaimsChange:
+    """An account is to be what a JWT says from now on, and to stay so; without one it is to go."""
+
+    ticket: int
+    account: str
+    token: str
+
+
 @dataclass(slots=True)
 class TurnInputs:
     """Everything that happened since the last turn."""
@@ -233,6 +242,8 @@ class TurnInputs:
     """Bugs that the edge met with single connections, and has logged."""
     reloaded: list[str] = field(default_factory=list)
     """Ends of reloads that the node asked for: why one was refused, or "" for one taken."""
+    claimed: list[tuple[int, str]] = field(default_factory=list)
+    """(ticket, what went wrong) of changes of accounts that were carried out, or refused."""
     process: ProcessFacts | None = None
     """A new measurement, about once a second."""
     steady_ns: int = 0
@@ -251,6 +262,7 @@ class TurnInputs:
             or self.queries
             or self.commands
             or self.reloaded
+            or self.claimed
         )
 
 
@@ -276,6 +288,8 @@ class TurnOutputs:
     """Much of what was held for clients was let go of: the system may have the memory again."""
     reload: bool = False
     """Somebody asks for the configuration to be read again, and waits for `reloaded`."""
+    claims: list[ClaimsChange] = field(default_factory=list)
+    """In their order; each is answered in `claimed`."""
     stop_accepting: bool = False
     exit: str | None = None
     """Set once: everything is flushed and closed, the process may end for this reason."""

@@ -39,8 +39,8 @@ class CarelessNode:
     def try_out(self, options: Options) -> None:
         self._node.try_out(options)
 
-    def reload(self, options: Options) -> None:
-        self._node.reload(options)
+    def reload(self, options: Options, *, by_claims: bool = False) -> None:
+        self._node.reload(options, by_claims=by_claims)
         self._armed = True
 
     def turn(self, inputs: TurnInputs, now_ns: int) -> TurnOutputs:

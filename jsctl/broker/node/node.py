@@ -244,13 +244,14 @@ class Node:
             )
         try_out(options, self._jitter)
 
-    def reload(self, options: Options) -> None:
-        """Take options that were tried out; what they do is done in this call."""
+    def reload(self, options: Options, *, by_claims: bool = False) -> None:
+        """Take options that were tried out; what they do is done in this call. `by_claims`: their
+        accounts alone are others, those of JWTs."""
         assert self._running is not None
         self._options = options
         self._running.server.identity.renew(self._identity())
         told = (self._client_urls(), self._leafnode_url(), self._gateway_url())
-        self._running.reload(options, *told)
+        self._running.reload(options, told, by_claims=by_claims)
         if self._running.server.leafs is not None:
             self._running.reload_leafs(self._leaf_settings())
         if self._running.server.gates is not None:

@@ -97,24 +97,26 @@ class RunningNode:
     def reload(
         self,
         options: Options,
-        client_urls: tuple[str, ...],
-        leafnode_url: str,
-        gateway_url: str,
+        told: tuple[tuple[str, ...], str, str],
+        *,
+        by_claims: bool = False,
     ) -> None:
-        """Take changed options. Accounts come first, then what listens in them, and clients
-        last: who may stay finds all that there is to find."""
+        """Take changed options; others are `told` where clients, leaf nodes and gateways may come.
+        Accounts come first, then what listens in them, and clients last: who may stay finds all
+        that there is to find. `by_claims`: nothing but accounts of JWTs has changed."""
         if self.jetstream is not None:
             self.jetstream.engine.settle()
         before, self.server.options = self.server.options, options
         router, sessions = self._router, self._sessions
-        self.server.tallies.loaded_ns = router.now_ns
+        if not by_claims:
+            self.server.tallies.loaded_ns = router.now_ns
         changes = router.accounts.configure(options)
         router.follow(changes)
         if self.jetstream is not None:
             self.jetstream.reload(options, changes)
         router.limits = setup.limits(options)
         sessions.change_limits(router.limits)
-        sessions.review()
+        sessions.review({one.account for one in changes} if by_claims else None)
         sessions.shed()
         if (before.log, before.client) != (options.log, options.client):
             self._protocol_log = protocol_log(options)
@@ -122,8 +124,7 @@ class RunningNode:
                 self._protocol_log.join(sessions)
         if self._links is not None:
             server_id, addresses = self.server.identity.server_id, self.server.addresses
-            urls = (client_urls, leafnode_url, gateway_url)
-            self._links.change_options(options, server_id, addresses, *urls, router.now_ns)
+            self._links.change_options(options, server_id, addresses, *told, router.now_ns)
         self._system.reloaded()
         self._agenda.stirred = True
 
@@ -275,6 +276,8 @@ class RunningNode:
         self._take_disk_failures(inputs)
         if inputs.reloaded:
             self._system.reload_ended(inputs.reloaded[0])
+        if inputs.claimed:
+            self._system.changed(inputs.claimed)
         sessions, run = self._sessions, self._line.run
         for accepted in inputs.accepted:
             run(accepted.conn, self._accept, accepted, now_ns)
@@ -478,6 +481,7 @@ class RunningNode:
         if self.server.tallies.failed or outputs.exit:
             self._end(outputs)
         outputs.reload = self._system.take_reload()
+        outputs.claims = self._system.take_changes()
         self._busy = self._budget.left <= 0 and self._has_more
         self._quiet, self._rests, self._closes = quiet, False, bool(outputs.closes)
 

@@ -16,10 +16,10 @@ from jsctl.broker.server.certificates import Certificates, current_context
 from jsctl.broker.server.connection import TLS_FAILED, Connection, Connections
 from jsctl.broker.server.disk_worker import DiskWorker, Ran
 from jsctl.broker.server.files import Addresses
+from jsctl.broker.server.http.monitor import Monitor
 from jsctl.broker.server.listener import Listener, reached_at
 from jsctl.broker.server.logfile import ServerLog
 from jsctl.broker.server.looks import Looks
-from jsctl.broker.server.monitor import Monitor
 from jsctl.broker.server.process import MemoryRelief, give_back_memory
 from jsctl.broker.server.routes import RouteDialer
 from jsctl.broker.server.signals import HEARD
@@ -28,6 +28,7 @@ from jsctl.broker.server.turns import Clock, NodeLike, Reloadable, Turns
 from jsctl.broker.server.verify import Verifier
 from jsctl.broker.turn import (
     BriefBatch,
+    ClaimsChange,
     Command,
     ConnKind,
     Dial,
@@ -78,9 +79,11 @@ class Edge:
         log: ServerLog,
         reload: Callable[[], str],
         looks: Looks | None = None,
+        change_accounts: Callable[[list[ClaimsChange]], None] | None = None,
     ) -> None:
         """`reload` reads the configuration again for a request, and gives the reason for which it
-        does not. Raises ConfigError for certificates of no use."""
+        does not; `change_accounts` has `changed` called. Raises ConfigError for certificates of no
+        use."""
         self.options = options
         self.addresses = Addresses()
         self._node = node
@@ -107,6 +110,7 @@ class Edge:
         self._running: set[asyncio.Task[None]] = set()
         self._lame = False
         self._reload_wanted = reload
+        self._change_accounts = change_accounts
         self._unfinished: BriefBatch | None = None
         """What was synced here is durable, and the rest of it is to be done."""
         self._listeners: dict[str, Listener] = {}
@@ -134,17 +138,40 @@ class Edge:
         self._certificates, self._dialer = renewal.certificates, renewal.dialer
         if self._monitor_context is not None and renewal.certificates.monitor is not None:
             self._monitor_context.renew(renewal.certificates.monitor)
-        if isinstance(self._node, Reloadable):
-            try:
-                self._node.reload(options)
-            except Exception as error:
-                self._turns.stop()
-                self._crashed(error)
-                raise ConfigError("internal error, the server stops") from error
+        self._reload_node(options, by_claims=False)
         if gone := renewal.certificates.turn_away(list(self._connections.by_id.values())):
             text = f"Disconnect {gone} clients due to pinned certs reload"
             self._log.line(LogLevel.INFO, text)
         self.command(Command.RELOAD)
+
+    def _reload_node(self, options: Options, *, by_claims: bool) -> None:
+        if isinstance(self._node, Reloadable):
+            try:
+                self._node.reload(options, by_claims=by_claims)
+            except Exception as error:
+                self._turns.stop()
+                self._crashed(error)
+                raise ConfigError("internal error, the server stops") from error
+
+    def try_out_accounts(self, options: Options) -> None:
+        """Raises ConfigError for accounts of JWTs that would not work."""
+        if isinstance(self._node, Reloadable):
+            self._node.try_out(options)
+
+    def take_accounts(self, options: Options) -> None:
+        """Take options whose accounts alone are others. Raises what `reload` raises."""
+        self.options = options
+        self._reload_node(options, by_claims=True)
+        self.command(Command.RELOAD)
+
+    def changed(self, told: list[tuple[int, str]]) -> None:
+        """Changes of accounts were carried out, or refused: (ticket, what went wrong)."""
+        self._turns.inputs.claimed += told
+        self._turns.wake()
+
+    def beside(self, work: Coroutine[None, None, None]) -> None:
+        """Have something done beside the turns."""
+        self._spawn(work)
 
     def bind(self, listeners: dict[str, Listener]) -> None:
         """Take over the bound listeners and tell the node where they are."""
@@ -184,7 +211,9 @@ class Edge:
         await self._listeners[kind].open(protocols[kind], context, handshake_s)
 
     def _watch(self) -> asyncio.BaseProtocol:
-        from jsctl.broker.server.http_connection import MonitorConnection  # loaded with the port
+        from jsctl.broker.server.http.http_connection import (
+            MonitorConnection,  # loaded with the port
+        )
 
         return MonitorConnection(self._monitor)
 
@@ -360,8 +389,8 @@ class Edge:
             self._log.fault(fault.place, fault.error)
         if outputs.relieved:
             self._loop.call_soon(give_back_memory)
-        if outputs.reload:
-            self._loop.call_soon(self._reload_for_requests)
+        if outputs.reload or outputs.claims:
+            self._change_later(outputs)
         for kind in ("client", "leafnode") if outputs.stop_accepting else ():
             if (listener := self._listeners.get(kind)) is not None:
                 listener.close()
@@ -369,8 +398,14 @@ class Edge:
             self._turns.stop()
             self._finished.set_result((outputs.exit, outputs.exit_status))
 
+    def _change_later(self, outputs: TurnOutputs) -> None:
+        """Between two turns, as these change what turns are run with."""
+        if outputs.reload:
+            self._loop.call_soon(self._reload_for_requests)
+        if outputs.claims and self._change_accounts is not None:
+            self._loop.call_soon(self._change_accounts, outputs.claims)
+
     def _reload_for_requests(self) -> None:
-        """Between two turns, as a reload changes what turns are run with."""
         self._turns.inputs.reloaded.append(self._reload_wanted())
         self._turns.wake()
 

@@ -54,8 +54,11 @@ class Reloadable(Protocol):
     def try_out(self, options: Options) -> None:
         """Raises ConfigError for options that the node could not take; changes nothing."""
 
-    def reload(self, options: Options) -> None:
-        """Options that were tried out count from now on. A turn with Command.RELOAD follows."""
+    def reload(self, options: Options, *, by_claims: bool = False) -> None:
+        """Options that were tried out count from now on. A turn with Command.RELOAD follows.
+
+        `by_claims`: nothing has changed but accounts, which are those of JWTs.
+        """
 
 
 class Clock:

@@ -6,14 +6,14 @@ that connects again finds its way. All others stay, and notice nothing but the e
 subscriptions that they may not have any more.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from jsctl.broker import lazy
 from jsctl.broker.accounts.accounts import CONNECTION_TYPE
 from jsctl.broker.accounts.auth import Check, ClientIdentity, authenticate
 from jsctl.broker.accounts.permissions import Permissions
-from jsctl.broker.interest.targets import Subscription
+from jsctl.broker.interest.targets import Namespace, Subscription
 from jsctl.broker.sessions import standing
 from jsctl.broker.sessions.refusals import AUTH_FAILURE, AUTH_VIOLATION
 from jsctl.broker.sessions.session import (
@@ -32,24 +32,33 @@ MOVED = "Client Closed"
 """The reason for which nats-server closes who has no user, or another account, now."""
 
 
-def review(sessions: Iterable[ClientSession]) -> list[LogLine]:
-    """Look at all clients again; what the operator should know is returned."""
+def review(
+    sessions: Iterable[ClientSession], accounts: Container[Namespace] | None = None
+) -> list[LogLine]:
+    """Look at all clients again, or at those of `accounts`, whose JWTs are others, or gone; what
+    the operator should know is returned."""
     lines: list[LogLine] = []
     for session in list(sessions):
-        if session.closing:
+        if session.closing or (accounts is not None and session.account not in accounts):
             continue
         if session.waiting:
             lines += _review_waiting(session)
         elif session.identity is not None and session.identity.vouched is not None:
-            lines += _review_vouched(session, session.identity)
+            lines += _review_vouched(session, session.identity, expired=accounts is not None)
         elif session.identity is not None:
             lines += _review(session, session.identity)
     return lines
 
 
-def _review_vouched(session: ClientSession, known: ClientIdentity) -> list[LogLine]:
-    """In operator mode: whether the JWT of a client still counts, and for what."""
+def _review_vouched(
+    session: ClientSession, known: ClientIdentity, *, expired: bool
+) -> list[LogLine]:
+    """In operator mode: whether the JWT of a client still counts, and for what. `expired`: an
+    account that is gone has ceased to count, or was deleted."""
     logins = session.context.router.accounts.logins
+    if expired and known.account is not logins.by_key.get(known.account.name):
+        session.close(standing.EXPIRED, standing.ACCOUNT_EXPIRED)
+        return []
     if not logins.by_claims or known.account is not logins.by_key.get(known.account.name):
         session.close(MOVED)
         return []

@@ -5,11 +5,12 @@ everything of a turn is done, has `emit` put what comes of it into the turn's ou
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from jsctl.broker.accel.choice import Twin
 from jsctl.broker.deadlines import NEVER_NS, Deadlines
 from jsctl.broker.interest.outbound import Outbound
+from jsctl.broker.interest.targets import Namespace
 from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
 from jsctl.broker.routing.router import SLOW_CONSUMER, Router
 from jsctl.broker.sessions import review
@@ -115,9 +116,10 @@ class Sessions:
             session.alive.change_limits(limits, self._context.router.now_ns)
             self._note(session)
 
-    def review(self) -> None:
-        """Accounts or users have changed: see who may still be here, and as what."""
-        self._logs += review.review(self._sessions.values())
+    def review(self, accounts: Container[Namespace] | None = None) -> None:
+        """Accounts or users have changed: see who may still be here, and as what. `accounts` are
+        those that changed where nothing else did, by their JWTs."""
+        self._logs += review.review(self._sessions.values(), accounts)
 
     def shed(self) -> None:
         """The maximum of connections was lowered: close those beyond it."""

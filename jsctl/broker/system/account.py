@@ -25,7 +25,7 @@ from jsctl.broker.system.outlet import EventOutlet
 from jsctl.broker.system.schedule import EventSchedule
 from jsctl.broker.system.server import ServerParts
 from jsctl.broker.system.subscriber_counts import SubscriberCounts
-from jsctl.broker.turn import Answer, Query
+from jsctl.broker.turn import Answer, ClaimsChange, Query
 
 LARGE_PARTS = (
     "jsctl.api.server",
@@ -52,8 +52,11 @@ is imported where it is used. Nothing that needs JetStream: `node.jetstream` nam
 
 if TYPE_CHECKING:
     from jsctl.broker.system import service as system_service
+    from jsctl.broker.system.resolver import requests as claims_requests
+    from jsctl.broker.system.resolver.requests import Resolver
     from jsctl.broker.system.service import SystemService
 else:
+    claims_requests = lazy.module("jsctl.broker.system.resolver.requests", optional=True)
     lazy.parts(*LARGE_PARTS)
     system_service = lazy.module("jsctl.broker.system.service")
 
@@ -75,6 +78,9 @@ class SystemAccount:
         self._far: FarAccounts | None = None
         if self._system is not None and (server.links or server.gates or server.leafs):
             self._far = FarAccounts(server.router, self._system, outlet.server_id)
+        self._resolver: Resolver | None = None
+        if self._system is not None and server.options.operator.enabled:
+            self._resolver = claims_requests.Resolver(server, self._system, outlet)
         schedule = EventSchedule.starting(now_ns)
         self._clients = ClientEvents(server.sessions, server.tallies, outlet, schedule)
         self._service: SystemService | None = None
@@ -85,7 +91,9 @@ class SystemAccount:
     def _loaded(self) -> "SystemService":
         """What answers and tells; loaded with the first need of it."""
         if self._service is None:
-            self._service = system_service.SystemService(self._server, self._outlet, self._counts)
+            self._service = system_service.SystemService(
+                self._server, self._outlet, self._counts, self._resolver
+            )
         return self._service
 
     def listen(self) -> None:
@@ -104,6 +112,8 @@ class SystemAccount:
             options = self._server.options
             if options.replicated and not options.jetstream.enabled:
                 import_jetstream(router, self._system)
+        if self._resolver is not None:
+            self._resolver.listen(self)
         if self._counts is not None:
             self._counts.listen()
         if self._far is not None:
@@ -130,8 +140,9 @@ class SystemAccount:
             self._loaded().stats()
         for name in self._clients.accounts_to_tell(now_ns):
             self._loaded().account_connections(name)
-        if self._counts is not None:
-            self._counts.tick(now_ns)
+        for part in (self._counts, self._resolver):
+            if part is not None:
+                part.tick(now_ns)
 
     def _count_links(self, now_ns: int) -> None:
         tallies, leafs = self._server.tallies, self._server.leafs
@@ -146,7 +157,7 @@ class SystemAccount:
         if self._system is None:
             return None
         due = [self._clients.schedule.deadline_ns()]
-        for part in (self._counts, self._far):
+        for part in (self._counts, self._far, self._resolver):
             if part is not None and (part_ns := part.next_due_ns()) is not None:
                 due.append(part_ns)
         return min(due)
@@ -219,6 +230,15 @@ class SystemAccount:
         """Other servers tell what accounts have there: who is too many now has to go."""
         for account in far.take(sink):
             make_room(self._server, account)
+
+    def take_changes(self) -> list[ClaimsChange]:
+        """Accounts that are to change, in this order."""
+        return [] if self._resolver is None else self._resolver.take_changes()
+
+    def changed(self, told: list[tuple[int, str]]) -> None:
+        """Some of these have changed, or were refused: (ticket, what went wrong)."""
+        if self._resolver is not None:
+            self._loaded().answer_claims(self._resolver.carried_out(told))
 
     def take_reload(self) -> bool:
         """Whether somebody asked for a reload since the last call."""

@@ -5,7 +5,7 @@ Made by `account` with the first request, page or listener; see `lazy`.
 
 from typing import TYPE_CHECKING
 
-from jsctl.api.codec import dumps
+from jsctl.api.codec import dumps, encode
 from jsctl.api.monitoring.accountz import Permissions, ResponsePermission
 from jsctl.api.monitoring.connz import SubjectPermission
 from jsctl.broker import lazy
@@ -40,6 +40,7 @@ from jsctl.broker.turn import Answer, Query
 if TYPE_CHECKING:
     from jsctl.broker.leafnodes.types import LeafEvent
     from jsctl.broker.system.monitoring import leaf_facts
+    from jsctl.broker.system.resolver.requests import Answers, Resolver
 else:
     leaf_facts = lazy.module("jsctl.broker.system.monitoring.leaf_facts", optional=True)
 
@@ -47,14 +48,20 @@ SUBSCRIBERS = b"$SYS.DEBUG.SUBSCRIBERS"
 
 
 class SystemService:
-    """See the module. `counts` is None where there is no system account."""
+    """See the module. `counts` is None where there is no system account, `resolver` where accounts
+    are configured."""
 
     def __init__(
-        self, server: ServerParts, outlet: EventOutlet, counts: SubscriberCounts | None
+        self,
+        server: ServerParts,
+        outlet: EventOutlet,
+        counts: SubscriberCounts | None,
+        resolver: "Resolver | None" = None,
     ) -> None:
         self._server = server
         self._outlet = outlet
         self._counts = counts
+        self._resolver = resolver
         self._monitor = MonitorView(server)
         self._services = SysServices(outlet.new_id, system_account=outlet.system)
         self._events = SysEvents(self._services)
@@ -133,6 +140,11 @@ class SystemService:
 
     def serve(self, account: Namespace, captured: Captured) -> None:
         """Serve one request that was made in an account."""
+        if self._resolver is not None and account is self._server.accounts.system:
+            answers = self._resolver.serve(captured)
+            if answers is not None:
+                self.answer_claims(answers)
+                return
         subject, reply, headers, payload, origin = captured
         session = origin if isinstance(origin, ClientSession) else None
         if subject == SUBSCRIBERS and self._count_everywhere(account, payload, reply):
@@ -152,6 +164,15 @@ class SystemService:
         if isinstance(outcome, SysAction):
             outcome = self._services.done(view, self._act(outcome), headers)
         self._answer(account, reply, outcome)
+
+    def answer_claims(self, answers: "Answers") -> None:
+        """Tell what became of requests about the JWTs of accounts."""
+        system, view = self._server.accounts.system, self._view()
+        assert system is not None
+        for reply, said in answers:
+            if isinstance(said, dict):
+                said = dumps({"server": encode(self._services.server(view)), **said})
+            self._answer(system, reply, SysReply(said))
 
     def _count_everywhere(self, account: Namespace, payload: bytes, reply: bytes) -> bool:
         """Have all servers count; False when this one can tell alone."""

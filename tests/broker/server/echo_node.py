@@ -109,7 +109,7 @@ class EchoNode:
     def try_out(self, options: Options) -> None:
         self.tried = options
 
-    def reload(self, options: Options) -> None:
+    def reload(self, options: Options, *, by_claims: bool = False) -> None:
         if self.raise_in_reload is not None:
             raise self.raise_in_reload
         self.reloaded.append(options)
