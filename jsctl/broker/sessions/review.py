@@ -36,9 +36,10 @@ def review(
     sessions: Iterable[ClientSession], accounts: Container[Namespace] | None = None
 ) -> list[LogLine]:
     """Look at all clients again, or at those of `accounts`, whose JWTs are others, or gone; what
-    the operator should know is returned."""
+    the operator should know is returned. Of these the youngest go first where they are too many.
+    """
     lines: list[LogLine] = []
-    for session in list(sessions):
+    for session in list(sessions) if accounts is None else reversed(list(sessions)):
         if session.closing or (accounts is not None and session.account not in accounts):
             continue
         if session.waiting:
