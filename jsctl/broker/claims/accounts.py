@@ -42,8 +42,17 @@ class Resolved:
     notes: tuple[str, ...] = ()
 
 
-def resolve(options: OperatorOptions, tokens: Iterable[tuple[str, str]], now_s: int) -> Resolved:
-    """The accounts of (account, JWT). One that does not count is left out: nobody logs in to it."""
+def resolve(
+    options: OperatorOptions,
+    tokens: Iterable[tuple[str, str]],
+    now_s: int,
+    before: Mapping[str, AccountOptions] | None = None,
+) -> Resolved:
+    """The accounts of (account, JWT). One that does not count is left out: nobody logs in to it.
+
+    `before` is what the same operator's accounts were: one whose JWT says nothing of others is
+    taken from there as it is.
+    """
     known: dict[str, Claims[Account]] = {}
     texts: dict[str, str] = {}
     notes: list[str] = []
@@ -60,11 +69,22 @@ def resolve(options: OperatorOptions, tokens: Iterable[tuple[str, str]], now_s: 
     asking = _asking(known)
     found: list[AccountOptions] = []
     for name, claims in known.items():
+        old = before.get(name) if before is not None else None
+        if old is not None and _stays(old, claims.nats, texts[name]):
+            found.append(old)
+            continue
         exports = tuple(_exports(claims, asking.get(name, []), now_s))
         imports = tuple(_imports(claims, known, notes))
         plain = _account(claims, texts[name], options, notes)
         found.append(replace(plain, exports=exports, imports=imports))
     return Resolved(tuple(found), tuple(notes))
+
+
+def _stays(old: AccountOptions, said: Account, token: str) -> bool:
+    """Whether an account is what it was, whatever others say, and there is nothing to note."""
+    if old.claims is None or old.claims.token != token:
+        return False
+    return not (said.imports or said.mappings or any(one.token_req for one in said.exports))
 
 
 def _asking(known: Mapping[str, Claims[Account]]) -> dict[str, list[Asking]]:

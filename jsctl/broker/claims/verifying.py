@@ -41,8 +41,6 @@ def account(token: str, options: OperatorOptions, now_s: int) -> Claims[Account]
     claims = said.claims
     if claims.head.iss not in options.keys:
         raise NotBelieved(f"{NOT_VALID}: its issuer is no trusted operator")
-    if kind_of(claims.head.sub) is not KeyKind.ACCOUNT:
-        raise NotBelieved(f"{NOT_VALID}: its subject is no account")
     wrong = said.wrong or said.untimely(now_s)
     if wrong:
         raise NotBelieved(f"{NOT_VALID}: {wrong}")
@@ -130,6 +128,8 @@ def _account_said(token: str) -> Said | str:
     except TokenProblem as error:
         return str(error)
     wrong = next((one.text for one in issues_of(claims, 0) if one.blocking), "")
+    if kind_of(claims.head.sub) is not KeyKind.ACCOUNT:
+        wrong = "its subject is no account"
     return Said(claims, wrong)
 
 

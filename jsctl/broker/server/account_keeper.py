@@ -8,7 +8,7 @@ what ceases to count, or begins to, by the time alone.
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -166,9 +166,10 @@ class AccountKeeper:
         operator = options.operator
         if known != operator.resolver.known:
             operator = replace(operator, resolver=replace(operator.resolver, known=known))
-        found = resolve(operator, known, self._now_s)
+        before = {one.name: one for one in options.accounts}
+        found = resolve(operator, known, self._now_s, before)
         self._tell(found)
-        accounts = _kept(options.accounts, found.accounts)
+        accounts = _kept(before, found.accounts)
         if operator is not options.operator or accounts != options.accounts:
             self._owner.take_accounts(operator, accounts)
         self._plan()
@@ -197,13 +198,12 @@ class AccountKeeper:
 
 
 def _kept(
-    before: tuple[AccountOptions, ...], now: tuple[AccountOptions, ...]
+    before: Mapping[str, AccountOptions], now: tuple[AccountOptions, ...]
 ) -> tuple[AccountOptions, ...]:
     """Those of now, as the objects that they were where they are the same: who compares them later
     need not look into them."""
-    old = {one.name: one for one in before}
     found: list[AccountOptions] = []
     for one in now:
-        known = old.get(one.name)
+        known = before.get(one.name)
         found.append(known if known is not None and known == one else one)
     return tuple(found)

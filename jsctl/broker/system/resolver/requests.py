@@ -132,7 +132,10 @@ class Resolver:
     def _merge(self, payload: bytes) -> Answers:
         for name, token in unpacked(payload):
             known = self._under_way.get(name) or self._tokens.get(name, "")
-            if is_newer(token, known) and not self._refusal(name, account_said(token)):
+            if not is_newer(token, known):
+                continue
+            said = account_said(token)
+            if said.claims.head.sub == name and not self._refusal(name, said):
                 self._change(name, token, None)
         return []
 
