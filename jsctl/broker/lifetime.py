@@ -22,6 +22,7 @@ from jsctl.broker.conf.check import check, start_warnings
 from jsctl.broker.conf.reloading.plan import plan
 from jsctl.broker.conf.units import host_text, size_text
 from jsctl.broker.errors import BrokerError, ConfigError, ConfigErrors, Damaged
+from jsctl.broker.login_options.operators import OperatorOptions
 from jsctl.broker.machine import (
     complete,
     keep_limits,
@@ -29,7 +30,6 @@ from jsctl.broker.machine import (
     store_path,
     with_limits,
 )
-from jsctl.broker.operator_options import OperatorOptions
 from jsctl.broker.options import (
     COMPATIBLE_API_LEVEL,
     COMPATIBLE_VERSION,
@@ -358,7 +358,7 @@ class Server:
     def begin(self, work: Coroutine[None, None, None]) -> None:
         """Have something done beside the turns."""
         assert self._edge is not None
-        self._edge.beside(work)
+        self._edge.spawn(work)
 
     def changed(self, told: list[tuple[int, str]]) -> None:
         """Tell the node what came of changes."""

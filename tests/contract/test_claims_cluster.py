@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -40,7 +41,7 @@ class Companions:
         """Wait until each server hears all others."""
         for server in self.servers:
             if server.running:
-                wait_for(lambda server=server: self._hears_all(server), f"{server.name} is linked")
+                wait_for(partial(self._hears_all, server), f"{server.name} is linked")
 
     def _hears_all(self, server: Broker) -> bool:
         running = [one for one in self.servers if one.running]
@@ -67,14 +68,15 @@ class Companions:
             assert "error" not in told, told
             found.add(told.get("server", told)["name"])
 
+    def _has(self, server: Broker, account: KeyPair, token: str) -> bool:
+        return self.world.look_up_here(server, account.public) == token
+
     def wait_known(self, account: KeyPair, token: str) -> None:
         """Wait until all have an account, and let its users in."""
         user = self.world.user(account)
         for server in self.servers:
-            wait_for(
-                lambda server=server: self.world.look_up_here(server, account.public) == token,
-                f"{server.name} has the account",
-            )
+            has_it = partial(self._has, server, account, token)
+            wait_for(has_it, f"{server.name} has the account")
             assert self.world.may_come(server, user)
 
 

@@ -7,9 +7,9 @@ from jsctl.auth.check import issues_of
 from jsctl.auth.claims import Account, Activation, Body, Operator, User
 from jsctl.auth.keys import KeyKind, kind_of
 from jsctl.auth.token import Claims, TokenProblem, read_as, read_plain
+from jsctl.broker.login_options.operators import OperatorOptions
 from jsctl.broker.nkey import KeyKind as ServerKeyKind
 from jsctl.broker.nkey import decode
-from jsctl.broker.operator_options import OperatorOptions
 from jsctl.dataclass import dataclass
 
 B = TypeVar("B", bound=Body)

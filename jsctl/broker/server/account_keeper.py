@@ -12,11 +12,11 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from jsctl.broker.claims.accounts import Resolved, resolve
+from jsctl.broker.claims.accounts import ResolvedAccounts, resolve
 from jsctl.broker.claims.ages import next_change_s
 from jsctl.broker.conf import jwt_directory
 from jsctl.broker.errors import ConfigError
-from jsctl.broker.operator_options import OperatorOptions, ResolverKind, ResolverOptions
+from jsctl.broker.login_options.operators import OperatorOptions, ResolverKind, ResolverOptions
 from jsctl.broker.options import AccountOptions, Options
 from jsctl.broker.server.logfile import ServerLog
 from jsctl.broker.turn import ClaimsChange, LogLevel
@@ -174,7 +174,7 @@ class AccountKeeper:
             self._owner.take_accounts(operator, accounts)
         self._plan()
 
-    def _tell(self, found: Resolved) -> None:
+    def _tell(self, found: ResolvedAccounts) -> None:
         for note in found.notes:
             if note not in self._told:
                 self._log.line(LogLevel.WARNING, note)

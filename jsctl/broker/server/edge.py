@@ -81,9 +81,8 @@ class Edge:
         looks: Looks | None = None,
         change_accounts: Callable[[list[ClaimsChange]], None] | None = None,
     ) -> None:
-        """`reload` reads the configuration again for a request, and gives the reason for which it
-        does not; `change_accounts` has `changed` called. Raises ConfigError for certificates of no
-        use."""
+        """`reload` reads the configuration again for a request, and gives the reason if it does
+        not; `change_accounts` has `changed` called. Raises ConfigError for useless certificates."""
         self.options = options
         self.addresses = Addresses()
         self._node = node
@@ -168,10 +167,6 @@ class Edge:
         """Changes of accounts were carried out, or refused: (ticket, what went wrong)."""
         self._turns.inputs.claimed += told
         self._turns.wake()
-
-    def beside(self, work: Coroutine[None, None, None]) -> None:
-        """Have something done beside the turns."""
-        self._spawn(work)
 
     def bind(self, listeners: dict[str, Listener]) -> None:
         """Take over the bound listeners and tell the node where they are."""
@@ -272,7 +267,7 @@ class Edge:
             connection.announce_plain()
         else:
             connection.pause_reading()
-            self._spawn(self._secure(connection, tls))
+            self.spawn(self._secure(connection, tls))
 
     async def _secure(self, connection: Connection, tls: ServerSide) -> None:
         try:
@@ -370,7 +365,7 @@ class Edge:
         for connection in self._known([conn for conn, _ in outputs.closes]):
             connection.close()
         for wanted in outputs.dials:
-            self._spawn(self._dial(wanted))
+            self.spawn(self._dial(wanted))
 
     def _hold_and_release(self, outputs: TurnOutputs) -> None:
         for connection in self._known(outputs.pauses):
@@ -409,8 +404,9 @@ class Edge:
         self._turns.inputs.reloaded.append(self._reload_wanted())
         self._turns.wake()
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
-        """Run a handshake or a dial beside the turns; none is begun once the end has come."""
+    def spawn(self, work: Coroutine[None, None, None]) -> None:
+        """Run a handshake, a dial or the like beside the turns; none is begun once the end has
+        come."""
         if self._tasks is None:
             work.close()
             return

@@ -4,7 +4,7 @@ import pytest
 
 from jsctl.auth.keys import KeyKind, generate
 from jsctl.broker.claims.verifying import NotBelieved, deletion
-from jsctl.broker.operator_options import OperatorOptions, ResolverOptions
+from jsctl.broker.login_options.operators import OperatorOptions, ResolverOptions
 from jsctl.dataclass import replace
 from tests.support.resolver_world import ResolverWorld
 

@@ -360,7 +360,12 @@ KEYS: tuple[Key, ...] = (
     ),
     Key("Users", _users, _says("authorization users")),
     Key("Accounts", _accounts, _says("accounts")),
-    _key("DefaultSentinel", "default_sentinel", lambda o: o.operator.sentinel),
+    Key("TrustedOperators", lambda o: o.operator.tokens),
+    Key(
+        "AccountResolver", lambda o: (o.operator.resolver.kind.value, o.operator.resolver.directory)
+    ),
+    Key("ResolverPreloads", lambda o: o.operator.resolver, _silent),
+    Key("DefaultSentinel", lambda o: o.operator.sentinel, _says("default sentinel")),
     Key("NoAuthUser", lambda o: o.no_auth_user),
     Key("SystemAccount", lambda o: o.system_account),
     Key("NoSystemAccount", lambda o: o.no_system_account),
@@ -428,9 +433,6 @@ KEYS: tuple[Key, ...] = (
     Key("LameDuckDuration", lambda o: format_duration(o.lame_duck_duration_ns)),
     Key("LameDuckGracePeriod", lambda o: format_duration(o.lame_duck_grace_ns)),
     _key("MaxTracedMsgLen", "max_traced_msg_len", lambda o: o.log.traced_bytes_max),
-    Key("TrustedOperators", lambda o: o.operator.tokens),
-    Key("AccountResolver", lambda o: (o.operator.resolver.kind, o.operator.resolver.directory)),
-    Key("ResolverSettings", lambda o: replace(o.operator.resolver, known=()), _silent),
     _key("ConnectErrorReports", "connect_error_reports", lambda o: o.connect_error_reports),
     _key("ReconnectErrorReports", "reconnect_error_reports", lambda o: o.reconnect_error_reports),
     Key("Tags", lambda o: o.server_tags, _says("tags")),

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 
 from jsctl.broker.claims.verifying import NotBelieved, account_said
-from jsctl.broker.operator_options import ResolverOptions
+from jsctl.broker.login_options.operators import ResolverOptions
 
 HASH_BYTES = 32
 LINE_PARTS = 2

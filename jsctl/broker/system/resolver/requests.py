@@ -11,8 +11,8 @@ from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.claims.ages import is_newer
 from jsctl.broker.claims.verifying import NotBelieved, Said, account, account_said, deletion
 from jsctl.broker.interest.targets import Captured, Sink, Subscription
+from jsctl.broker.login_options.operators import OperatorOptions, ResolverKind
 from jsctl.broker.nkey import KeyKind, decode
-from jsctl.broker.operator_options import OperatorOptions, ResolverKind
 from jsctl.broker.options import MILLISECOND_NS, SECOND_NS
 from jsctl.broker.system.outlet import EventOutlet
 from jsctl.broker.system.resolver.exchange import KnownTokens, hash_of, lasting, packed, unpacked

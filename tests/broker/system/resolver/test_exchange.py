@@ -3,7 +3,7 @@
 from hashlib import sha256
 
 from jsctl.auth.keys import KeyKind, generate
-from jsctl.broker.operator_options import ResolverOptions
+from jsctl.broker.login_options.operators import ResolverOptions
 from jsctl.broker.system.resolver.exchange import (
     KnownTokens,
     hash_of,
