@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from functools import partial
+from itertools import count
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.contract.conftest import KINDS
 from tests.support.resolver_world import ResolverWorld
 from tests.support.waiting import wait_for
 
+NUMBERS = count(1)
 OURS, THEIRS = "jsctl", "nats-server"
 MIXTURES = [(THEIRS, THEIRS, THEIRS), (OURS, OURS, OURS), (THEIRS, OURS, OURS)]
 
@@ -20,15 +22,20 @@ MIXTURES = [(THEIRS, THEIRS, THEIRS), (OURS, OURS, OURS), (THEIRS, OURS, OURS)]
 class Companions:
     """Servers of one cluster and one operator, without JetStream."""
 
-    def __init__(self, kinds: tuple[str, ...], directory: str) -> None:
+    def __init__(self, kinds: tuple[str, ...], directory: str, *, far: bool = False) -> None:
+        """`far`: each is a cluster of its own."""
         self.world = ResolverWorld()
         ports = [ReservedPort() for _ in kinds]
-        routes = ", ".join(f'"nats://{HOST}:{port.number}"' for port in ports)
+        urls = [f"nats://{HOST}:{port.number}" for port in ports]
+        routes = ", ".join(f'"{url}"' for url in urls)
+        gates = ", ".join(f'{{ name: C{n}, urls: ["{url}"] }}' for n, url in enumerate(urls, 1))
         self.servers: list[Broker] = []
         for number, (kind, port) in enumerate(zip(kinds, ports, strict=True), 1):
             port.release()
-            place = f'listen: "{HOST}:{port.number}", routes: [{routes}]'
-            config = f"cluster {{ name: C, {place} }}\n"
+            place = f'listen: "{HOST}:{port.number}"'
+            config = f"cluster {{ name: C, {place}, routes: [{routes}] }}\n"
+            if far:
+                config = f"gateway {{ name: C{number}, {place}, gateways: [{gates}] }}\n"
             config += self.world.config(f"{directory}/{number}", 'interval: "1s"')
             self.servers.append(KINDS[kind](name=f"n{number}", config=config))
 
@@ -49,15 +56,16 @@ class Companions:
             running
         )
 
-    def names(self, server: Broker, subject: str, payload: bytes, count: int) -> set[str]:
+    def names(self, server: Broker, subject: str, payload: bytes, expected: int) -> set[str]:
         """Who answers a request, up to so many; of a refusal nothing is heard."""
         found: set[str] = set()
         with self.world.asking(server) as caller:
-            caller.ask(b"SUB me 1\r\n")
-            said = f"PUB {subject} me {len(payload)}\r\n".encode() + payload + b"\r\n"
+            inbox = f"_INBOX.{next(NUMBERS)}"  # Another one each time, as clients have it.
+            caller.ask(f"SUB {inbox} 1\r\n".encode())
+            said = f"PUB {subject} {inbox} {len(payload)}\r\n".encode() + payload + b"\r\n"
             for line in caller.ask(said) + caller.ask(b"") + caller.ask(b""):
                 self._note(found, line)
-            while len(found) < count and subject.endswith("UPDATE"):
+            while len(found) < expected and subject.endswith("UPDATE"):
                 self._note(found, caller.line())
         return found
 
@@ -80,12 +88,17 @@ class Companions:
             assert self.world.may_come(server, user)
 
 
-@pytest.fixture(scope="module", params=MIXTURES, ids=["theirs", "ours", "mixed"])
+CASES = [(kinds, far) for far in (False, True) for kinds in MIXTURES]
+NAMES = [f"{place}-{kind}" for place in ("near", "far") for kind in ("theirs", "ours", "mixed")]
+
+
+@pytest.fixture(scope="module", params=CASES, ids=NAMES)
 def companions(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Companions]:
     """Three that know each other."""
-    made = Companions(request.param, str(tmp_path_factory.mktemp("companions")))
+    kinds, far = request.param
+    made = Companions(kinds, str(tmp_path_factory.mktemp("companions")), far=far)
     try:
         for server in made.servers:
             server.launch()
@@ -111,6 +124,7 @@ def test_all_servers_take_what_is_pushed_to_one(companions: Companions) -> None:
 @pytest.mark.parametrize("away", [0, 1])
 def test_a_server_that_was_away_hears_what_it_missed(companions: Companions, away: int) -> None:
     world = companions.world
+    companions.meet()
     gone, other = companions.servers[away], companions.servers[2]
     account = generate(KeyKind.ACCOUNT)
     old = world.account(account, name="old", issued_s=1_700_000_000)

@@ -1,11 +1,12 @@
 """Accounts of JWTs that change while a server runs: push, look up, list, delete."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from jsctl.auth.claims import Account
+from jsctl.auth.claims import Account, JetStreamLimits
 from jsctl.auth.keys import KeyKind, KeyPair, generate
 from tests.contract.conftest import KINDS
 from tests.support.login import Caller
@@ -149,6 +150,30 @@ def test_clients_live_with_what_their_account_says_now(place: Place) -> None:
         expect(first, REVOKED)
     assert not world.may_come(server, user)
     assert world.may_come(server, world.user(account))
+
+
+def test_an_account_may_store_when_its_jwt_says_so(place: Place) -> None:
+    world, server, account = place.world, place.server, key()
+    user = world.user(account)
+    nothing = Account(limits=limits(JetStreamLimits()))
+    world.push(server, world.account(account, nothing))
+    with world.asking(server, user) as caller:
+        stream = b'{"name":"J","subjects":["j"],"max_bytes":%d}'
+        world.push(server, world.account(account))
+        wanted = stream % 1_000_000
+        assert b'"config"' in caller.request("$JS.API.STREAM.CREATE.J", wanted)[1]
+        little = JetStreamLimits(2_000_000, 2_000_000, 1, 5)
+        world.push(server, world.account(account, Account(limits=limits(little))))
+        told = json.loads(caller.request("$JS.API.INFO")[1])
+        assert told["limits"]["max_storage"] == 2_000_000 and told["limits"]["max_streams"] == 1
+        refused = caller.request("$JS.API.STREAM.CREATE.K", b'{"name":"K","subjects":["k"]}')[1]
+        assert json.loads(refused)["error"]["err_code"] in (10027, 10047, 10113)
+        world.push(server, world.account(account, nothing, name="off"))
+        world.push(server, world.account(account, name="on"))
+        wait_for(
+            lambda: b'"config"' in caller.request("$JS.API.STREAM.INFO.J")[1],
+            "what was stored is there again",
+        )
 
 
 def test_a_deleted_account_is_gone(place: Place) -> None:

@@ -15,7 +15,7 @@ from jsctl.broker.errors import ProtocolError
 from jsctl.broker.jetstream.consumers import config as consumer_config
 from jsctl.broker.jetstream.streams import config as stream_config
 from jsctl.broker.protocol import client
-from jsctl.broker.server import http_connection
+from jsctl.broker.server.http import http_connection
 from jsctl.broker.system.monitoring import params
 from tests.fuzz import documents, monitoring_port, mutate, nodes, parsers
 from tests.fuzz.formats import Decoder

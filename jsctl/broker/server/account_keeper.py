@@ -112,6 +112,10 @@ class AccountKeeper:
         """What went wrong with each."""
         resolver = self._resolver
         refused = self._refused(batch)
+        for one in batch:
+            if one.ticket in refused:
+                text = f"account {one.account} is not taken: {refused[one.ticket]}"
+                self._log.line(LogLevel.WARNING, text)
         fit = [one for one in batch if one.ticket not in refused]
         if resolver.kind is ResolverKind.FULL and fit:
             files = [(one.account, one.token) for one in fit]
