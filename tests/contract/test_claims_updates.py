@@ -10,7 +10,7 @@ from jsctl.auth.claims import Account, JetStreamLimits
 from jsctl.auth.keys import KeyKind, KeyPair, generate
 from tests.contract.conftest import KINDS
 from tests.support.login import Caller
-from tests.support.resolver_world import ResolverWorld, limits, now_s
+from tests.support.resolver_world import PushedUser, ResolverWorld, limits, now_s
 from tests.support.waiting import wait_for
 
 EXPIRED = "-ERR 'Account Authentication Expired'"
@@ -192,8 +192,21 @@ def test_a_deleted_account_is_gone(place: Place) -> None:
     kept = place.file(account)
     assert not kept.exists() and kept.with_name(kept.name + ".deleted").exists()
     world.push(server, world.account(account, name="again"))
-    with world.asking(server, user) as caller:
-        assert b'"config"' in caller.request("$JS.API.STREAM.INFO.S")[1]
+    check_stored(place, user, b'"seq":1')
+    world.ask(server, "$SYS.REQ.CLAIMS.DELETE", world.deletion(account.public))
+    server.restart()
+    assert not world.may_come(server, user)
+    world.push(server, world.account(account, name="once more"))
+    check_stored(place, user, b'"seq":2')
+
+
+def check_stored(place: Place, user: PushedUser, acknowledgement: bytes) -> None:
+    """Its stream is there, with what was in it, and takes more."""
+    with place.world.asking(place.server, user) as caller:
+        wait_for(
+            lambda: b'"config"' in caller.request("$JS.API.STREAM.INFO.S")[1], "the stream is there"
+        )
+        assert acknowledgement in caller.request("s", b"x")[1]
 
 
 def test_who_may_not_delete_is_refused(place: Place) -> None:

@@ -194,9 +194,10 @@ class AccountKeeper:
         if due_s:
             delay_s = due_s - self._wall_ns() / SECOND_NS
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(min(max(delay_s, 0), LOOK_AFTER_S_MAX), self._look)
+            self._timer = loop.call_later(min(max(delay_s, 0), LOOK_AFTER_S_MAX), self.look)
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """The time may have come."""
         self._timer = None
         self._take(self._resolver.known)
 
