@@ -23,6 +23,7 @@ from jsctl.broker.server.edge import Edge
 from jsctl.broker.server.logfile import ServerLog
 from jsctl.broker.server.looks import Looks
 from jsctl.broker.server.turns import NodeLike
+from jsctl.broker.turn import ClaimsChange
 from tests.support.faulty_broker import FaultyDisk
 
 FOR_EVER_NS = 3_600_000_000_000
@@ -39,9 +40,11 @@ class PatientEdge(Edge):
         log: ServerLog,
         reload: Callable[[], str],
         looks: Looks,
+        change_accounts: Callable[[list[ClaimsChange]], None],
     ) -> None:
         limits = replace(options.edge, loop_sync_ns_max=FOR_EVER_NS)
-        super().__init__(node, replace(options, edge=limits), log, reload, looks)
+        options = replace(options, edge=limits)
+        super().__init__(node, options, log, reload, looks, change_accounts)
 
 
 class NotingFile:

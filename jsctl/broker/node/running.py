@@ -480,8 +480,7 @@ class RunningNode:
         outputs.faults = self._line.take()
         if self.server.tallies.failed or outputs.exit:
             self._end(outputs)
-        outputs.reload = self._system.take_reload()
-        outputs.claims = self._system.take_changes()
+        self._system.emit(outputs)
         self._busy = self._budget.left <= 0 and self._has_more
         self._quiet, self._rests, self._closes = quiet, False, bool(outputs.closes)
 

@@ -25,7 +25,7 @@ from jsctl.broker.system.outlet import EventOutlet
 from jsctl.broker.system.schedule import EventSchedule
 from jsctl.broker.system.server import ServerParts
 from jsctl.broker.system.subscriber_counts import SubscriberCounts
-from jsctl.broker.turn import Answer, ClaimsChange, Query
+from jsctl.broker.turn import Answer, Query, TurnOutputs
 
 LARGE_PARTS = (
     "jsctl.api.server",
@@ -231,18 +231,16 @@ class SystemAccount:
         for account in far.take(sink):
             make_room(self._server, account)
 
-    def take_changes(self) -> list[ClaimsChange]:
-        """Accounts that are to change, in this order."""
-        return [] if self._resolver is None else self._resolver.take_changes()
-
     def changed(self, told: list[tuple[int, str]]) -> None:
         """Some of these have changed, or were refused: (ticket, what went wrong)."""
         if self._resolver is not None:
             self._loaded().answer_claims(self._resolver.carried_out(told))
 
-    def take_reload(self) -> bool:
-        """Whether somebody asked for a reload since the last call."""
-        return self._service is not None and self._service.reloads.take()
+    def emit(self, outputs: TurnOutputs) -> None:
+        """What the edge is to do for those who asked since the last call."""
+        outputs.reload = self._service is not None and self._service.reloads.take()
+        if self._resolver is not None:
+            outputs.claims = self._resolver.take_changes()
 
     def reload_ended(self, refusal: str) -> None:
         """Answer those who asked for one."""
