@@ -5,12 +5,19 @@ from collections.abc import Iterator
 
 import pytest
 
+from jsctl.testing import Broker
 from tests.contract.conftest import KINDS
 from tests.support.wire_client import WireClient
 
 CONFIG = """
 accounts {
     A { jetstream { max_mem: 1000, max_file: 1000 }, users: [{ user: a, password: a }] }
+    B {
+        jetstream {
+            max_mem: 1000, max_file: 1000, max_streams: 0
+        }
+        users: [{ user: b, password: b }]
+    }
 }
 no_auth_user: a
 jetstream: enabled
@@ -19,12 +26,26 @@ NO_ROOM = 10028
 
 
 @pytest.fixture(scope="module", params=list(KINDS))
-def client(request: pytest.FixtureRequest) -> Iterator[WireClient]:
-    """Of the account, on a server of each kind."""
-    with KINDS[str(request.param)](config=CONFIG) as server:
-        found = WireClient(server.url)
-        yield found
-        found.close()
+def server(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """One of each kind."""
+    with KINDS[str(request.param)](config=CONFIG) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(server: Broker) -> Iterator[WireClient]:
+    """Of account A."""
+    found = WireClient(server.url)
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def other(server: Broker) -> Iterator[WireClient]:
+    """Of account B."""
+    found = WireClient(server.url.replace("//", "//b:b@"))
+    yield found
+    found.close()
 
 
 def created(client: WireClient, name: str, **more: object) -> int:
@@ -47,3 +68,9 @@ def test_a_stream_without_a_maximum_needs_room_too(client: WireClient) -> None:
 def test_room_is_looked_for_before_what_is_there(client: WireClient) -> None:
     assert created(client, "FILED", storage="file") == 0
     assert created(client, "FILED", max_bytes=5000) == NO_ROOM
+
+
+def test_no_number_of_streams_is_any_number(other: WireClient) -> None:
+    assert created(other, "ONE") == created(other, "TWO") == 0
+    for name in (b"ONE", b"TWO"):
+        other.request(b"$JS.API.STREAM.DELETE." + name, b"")

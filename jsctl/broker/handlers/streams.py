@@ -222,7 +222,7 @@ def _check_account(
         return
     memory = config.storage.value == "memory"
     others = view.meta.stream_count(request.account) - (old is not None)
-    if 0 <= facts.streams_max <= others:
+    if 0 < facts.streams_max <= others:
         raise api_error("JSMaximumStreamsLimitErr")
     if 0 < facts.consumers_max < config.max_consumers:
         raise api_error("JSMaximumConsumersLimitErr")

@@ -21,7 +21,6 @@ def _create(rig: Rig, **config: Any) -> Any:
 @pytest.mark.parametrize(
     ("limits", "config", "code"),
     [
-        ({"streams_max": 0}, {}, 10027),
         ({"bytes_required": True}, {}, 10113),
         ({"memory_stream_bytes_max": 5}, {"max_bytes": 6}, 10122),
         ({"store_stream_bytes_max": 5}, {"max_bytes": 6, "storage": "file"}, 10122),
