@@ -13,15 +13,16 @@ OPTIONS = {"verbose": False, "headers": True, "no_responders": True}
 class WireClient:
     """Speaks the text protocol; `messages` holds what came and was not taken."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, **login: str) -> None:
+        """`login`: what CONNECT says of who it is, beside what the URL has."""
         at = urlparse(url)
         assert at.hostname is not None
         self._socket = socket.create_connection((at.hostname, at.port or 4222), 5)
         self._buffer = b""
         self._asked = 0
         self.messages: deque[Received] = deque()
-        login = {"user": at.username, "pass": at.password} if at.username else {}
-        self.send(b"CONNECT %s\r\n" % json.dumps({**OPTIONS, **login}).encode())
+        named = {"user": at.username, "pass": at.password} if at.username else {}
+        self.send(b"CONNECT %s\r\n" % json.dumps({**OPTIONS, **named, **login}).encode())
         self.flush()
 
     def close(self) -> None:

@@ -18,10 +18,9 @@ from jsctl.broker.errors import ProtocolError
 from jsctl.broker.jetstream.meta.entries import check_entry
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
-from jsctl.broker.peers import repair_codec, work_items
+from jsctl.broker.peers import repair_codec, use_items, work_items
 from jsctl.broker.peers.frame_codec import FrameReader, FrameWriter
 from jsctl.broker.peers.items import (
-    AccountUse,
     Announcement,
     Answered,
     ApiCount,
@@ -52,6 +51,7 @@ from jsctl.broker.peers.items import (
     StateAck,
     StateChunk,
 )
+from jsctl.broker.peers.use_items import AccountUse, TierUse
 from jsctl.broker.peers.work_items import FinishedSeqs, WorkQuestion
 from jsctl.broker.pieces import Piece, gathered, total
 
@@ -397,16 +397,6 @@ def _read_proposal(data: FrameReader) -> MetaProposal:
     return MetaProposal(entries)
 
 
-def _write_use(out: FrameWriter, item: AccountUse) -> None:
-    out.text(item.account)
-    for number in (item.memory, item.store, item.api_total, item.api_errors):
-        out.i64(number)
-
-
-def _read_use(data: FrameReader) -> AccountUse:
-    return AccountUse(data.text(), data.i64(), data.i64(), data.i64(), data.i64())
-
-
 def _write_eviction(out: FrameWriter, item: Eviction) -> None:
     out.u64(item.life)
 
@@ -467,7 +457,7 @@ _KINDS: dict[type, tuple[int, Callable[..., None], Callable[[FrameReader], Item]
     StateAck: (10, _write_ack, _read_ack),
     Founding: (12, _write_founding, _read_founding),
     MetaProposal: (13, _write_proposal, _read_proposal),
-    AccountUse: (14, _write_use, _read_use),
+    AccountUse: (14, use_items.write_account, use_items.read_account),
     Eviction: (15, _write_eviction, _read_eviction),
     DamagedReplicas: (22, repair_codec.write_damaged, repair_codec.read_damaged),
     Answered: (21, _write_answered, _read_answered),
@@ -484,6 +474,7 @@ _KINDS: dict[type, tuple[int, Callable[..., None], Callable[[FrameReader], Item]
     DiskRoom: (29, _write_room, _read_room),
     WorkQuestion: (30, work_items.write_question, work_items.read_question),
     FinishedSeqs: (31, work_items.write_finished, work_items.read_finished),
+    TierUse: (32, use_items.write_tier, use_items.read_tier),
 }
 _READERS = {kind: read for kind, _, read in _KINDS.values() if read is not None}
 _RAFT: int = _KINDS[RaftBatch][0]

@@ -44,6 +44,7 @@ from jsctl.broker.peers.items import (
     StateChunk,
 )
 from jsctl.broker.peers.outbox import frame_subject
+from jsctl.broker.peers.use_items import AccountUse, TierUse
 from jsctl.broker.peers.work_items import FinishedSeqs, WorkQuestion
 from tests.support.quick import examples
 
@@ -95,6 +96,8 @@ listed: st.SearchStrategy[dict[str, list[Item]]] = st.fixed_dictionaries(dict(
         ),
         max_size=2,
     ),
+    uses=st.lists(st.builds(AccountUse, text, i64, i64, i64, i64), max_size=2),
+    tier_uses=st.lists(st.builds(TierUse, text, text, i64, i64), max_size=2),
     rooms=st.lists(st.builds(DiskRoom, st.booleans()), max_size=2),
     wanted=st.lists(st.builds(RangeRequest, small, u64, ranges), max_size=2),
     checks=st.lists(st.builds(CheckRequest, small, u64), max_size=2),
