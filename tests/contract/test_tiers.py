@@ -1,7 +1,4 @@
-"""JetStream by tiers of accounts in operator mode, on one server and in a cluster of three.
-
-Brokers are among `SERVERS` once they have operator mode.
-"""
+"""JetStream by tiers of accounts in operator mode, on one server and in a cluster of three."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -24,7 +21,6 @@ from tests.support.tiers import Operated, operated
 from tests.support.waiting import wait_for
 from tests.support.wire_client import WireClient
 
-SERVERS = ["nats-server"]
 NOBODY = b"503"
 NO_ACCOUNTS = "accounts {}\n"
 """Those of the operator are all."""
@@ -56,7 +52,7 @@ class Served(Scene):
             client.close()
 
 
-@pytest.fixture(scope="module", params=SERVERS)
+@pytest.fixture(scope="module", params=list(KINDS))
 def alone(request: pytest.FixtureRequest) -> Iterator[Served]:
     """One server."""
     made = operated(ALONE)
@@ -66,7 +62,7 @@ def alone(request: pytest.FixtureRequest) -> Iterator[Served]:
         served.close()
 
 
-@pytest.fixture(scope="module", params=SERVERS)
+@pytest.fixture(scope="module", params=list(KINDS))
 def clustered(request: pytest.FixtureRequest) -> Iterator[Served]:
     """Three."""
     made = operated(CLUSTERED)
