@@ -19,11 +19,16 @@ from tests.support.tier_cases import (
 )
 from tests.support.tiers import Operated, operated
 from tests.support.waiting import wait_for
-from tests.support.wire_client import WireClient
+from tests.support.wire_client import Login, WireClient
 
 NOBODY = b"503"
 NO_ACCOUNTS = "accounts {}\n"
 """Those of the operator are all."""
+
+
+def bearer(token: str) -> Login:
+    """Who has the JWT is the user."""
+    return lambda _: {"jwt": token}
 
 
 class Served(Scene):
@@ -36,7 +41,7 @@ class Served(Scene):
 
     def request(self, account: str, subject: str, payload: bytes) -> bytes:
         if account not in self._clients:
-            self._clients[account] = WireClient(self._server.url, jwt=self._made.users[account])
+            self._clients[account] = WireClient(self._server.url, bearer(self._made.users[account]))
         answer = self._clients[account].answer(subject.encode(), payload)
         assert answer is not None, subject
         return b"" if NOBODY in answer[3] else answer[4]

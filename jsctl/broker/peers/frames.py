@@ -17,8 +17,8 @@ from jsctl.broker.checksums import Checksums
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.jetstream.meta.entries import check_entry
 from jsctl.broker.jetstream.meta.placement import ServerFacts
-from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
-from jsctl.broker.peers import repair_codec, use_items, work_items
+from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.broker.peers import asker_codec, repair_codec, use_items, work_items
 from jsctl.broker.peers.frame_codec import FrameReader, FrameWriter
 from jsctl.broker.peers.items import (
     Announcement,
@@ -54,6 +54,7 @@ from jsctl.broker.peers.items import (
 from jsctl.broker.peers.use_items import AccountUse, TierUse
 from jsctl.broker.peers.work_items import FinishedSeqs, WorkQuestion
 from jsctl.broker.pieces import Piece, gathered, total
+from jsctl.dataclass import replace
 
 MAGIC = b"JB"
 VERSION = 1
@@ -185,23 +186,6 @@ def _read_announcement(data: FrameReader) -> Announcement:
     return Announcement(data.text(), data.u64(), data.text())
 
 
-def _write_client(out: FrameWriter, item: ClientInfo) -> None:
-    for text in (item.account, item.user, item.server, item.cluster):
-        out.text(text)
-    out.u64(item.conn)
-    for text in (item.host, item.name, item.lang, item.version):
-        out.text(text)
-    out.i64(item.start_ns)
-
-
-def _read_client(data: FrameReader) -> ClientInfo:
-    account, user, server, cluster = data.text(), data.text(), data.text(), data.text()
-    conn = data.u64()
-    host, name, lang, version = data.text(), data.text(), data.text(), data.text()
-    start_ns = data.i64()
-    return ClientInfo(account, user, server, cluster, conn, host, name, lang, version, start_ns)
-
-
 def _write_forward(out: FrameWriter, item: Forward) -> None:
     request = item.request
     out.u64(item.hops)
@@ -211,9 +195,10 @@ def _write_forward(out: FrameWriter, item: Forward) -> None:
     out.small(request.reply)
     out.large(request.headers)
     out.large(request.payload)
-    _write_client(out, request.client)
+    asker_codec.write_client(out, request.client)
     out.text(request.entry)
     out.flag(request.system)
+    asker_codec.write_claims(out, request.client.claims)
 
 
 def _read_forward(data: FrameReader) -> Forward:
@@ -224,10 +209,13 @@ def _read_forward(data: FrameReader) -> Forward:
         reply=data.small(),
         headers=data.large(),
         payload=data.large(),
-        client=_read_client(data),
+        client=asker_codec.read_client(data),
         entry=data.text(),
         system=data.flag(),
     )
+    if data.left:
+        client = replace(request.client, claims=asker_codec.read_claims(data))
+        request = replace(request, client=client)
     return Forward(hops, request, age_ns)
 
 

@@ -1,6 +1,6 @@
 """JetStream of this server as facts for monitoring: use, limits, assets, raft groups."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from jsctl.api.account import ApiStats
 from jsctl.api.monitoring.health import RaftzGroup, RaftzGroupPeer
@@ -84,8 +84,8 @@ class JetStreamReport:
     engine: Engine
     view: ApiView
     options: Options
-    accounts: tuple[str, ...]
-    """Accounts that may use JetStream."""
+    accounts: Mapping[str, str]
+    """Accounts that may use JetStream, and what people call them."""
 
     def facts(self, *, accounts: bool = True) -> JetStreamFacts:
         """All there is to tell but the infos of assets."""
@@ -154,7 +154,7 @@ class JetStreamReport:
         counts = self.view.usage.counts.get(name)
         return JsAccountFacts(
             name=name,
-            tag=name,
+            tag=self.accounts[name],
             memory=memory,
             store=store,
             memory_reserved=whole.memory_max if whole is not None else -1,
