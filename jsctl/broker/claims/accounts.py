@@ -124,6 +124,7 @@ def _account(
             revoked=tuple(said.revocations.items()),
             no_bearer=limits.account.disallow_bearer,
             payload_bytes_max=limits.nats.payload,
+            imports=len(said.imports),
         ),
     )
 

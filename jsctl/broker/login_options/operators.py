@@ -67,6 +67,8 @@ class AccountClaims:
     """User, or `*` for all, -> JWTs issued until then are void."""
     no_bearer: bool = False
     payload_bytes_max: int = NO_LIMIT
+    imports: int = 0
+    """How many it wants, also of accounts that are not known."""
 
 
 @dataclass(frozen=True, slots=True)
