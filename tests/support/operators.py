@@ -190,19 +190,23 @@ class OperatorWorld:
         head = Head(name=subject, sub=self.tenants[importer].public, exp=expires_s)
         return sign(Claims(head, said), issuer or giver.pair, issued_s or _now_s())[0]
 
-    def preload(self, *, without: Iterable[str] = ()) -> str:
-        """The `resolver_preload` of a configuration."""
+    def preload(self, *others: "OperatorWorld", without: Iterable[str] = ()) -> str:
+        """The `resolver_preload` of a configuration, with the accounts of other operators."""
         missing = set(without)
         lines = [
             f'  {one.public}: "{one.token}"\n'
-            for name, one in self.tenants.items()
+            for world in (self, *others)
+            for name, one in world.tenants.items()
             if name not in missing
         ]
         return f"resolver_preload {{\n{''.join(lines)}}}\n"
 
-    def config(self, *, without: Iterable[str] = ()) -> str:
-        """Operator mode with all accounts, but some, in the configuration itself."""
-        return f'operator: "{self.token}"\nresolver: MEMORY\n{self.preload(without=without)}'
+    def config(self, *others: "OperatorWorld", without: Iterable[str] = ()) -> str:
+        """Operator mode with all accounts, but some, in the configuration itself. With several
+        operators a server has no system account unless its file names one."""
+        tokens = ", ".join(f'"{one.token}"' for one in (self, *others))
+        preload = self.preload(*others, without=without)
+        return f"operator: [{tokens}]\nresolver: MEMORY\n{preload}"
 
     def full_config(self, place: str = "@DIR/jwt", more: str = "", *, preload: bool = True) -> str:
         """The same with a resolver of type full, whose directory `place` is."""

@@ -24,6 +24,8 @@ from jsctl.broker.operator_options import NO_LIMIT, AccountClaims, UserRules
 
 SECOND_NS = 1_000_000_000
 EVERYBODY = "*"
+MAPPED_BITS = 96
+"""In front of an IPv4 address that is written as one of IPv6."""
 
 
 class Revoked(NotBelieved):
@@ -44,6 +46,8 @@ def identify(
     rules = _rules(user, account, claims)
     if claims.expires_s and claims.expires_s * SECOND_NS <= seen.now_ns:
         raise NotBelieved("account JWT has expired")
+    if claims.callout_users and user.head.sub not in claims.callout_users:
+        raise NotBelieved("its account has others asked, and callouts are not supported")
     if rules.bearer and claims.no_bearer:
         raise NotBelieved("account does not allow bearer tokens")
     if rules.proxy_required:
@@ -138,7 +142,17 @@ def _comes_from(networks: tuple[str, ...], host: str) -> bool:
         return False
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
-    return any(address in ipaddress.ip_network(one, strict=False) for one in networks)
+    return any(address in _network(one) for one in networks)
+
+
+def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    """A network as CIDR; one of IPv4 that is written as IPv6 is that of IPv4."""
+    network = ipaddress.ip_network(text, strict=False)
+    if isinstance(network, ipaddress.IPv6Network) and network.prefixlen >= MAPPED_BITS:
+        plain = network.network_address.ipv4_mapped
+        if plain is not None:
+            return ipaddress.IPv4Network((plain, network.prefixlen - MAPPED_BITS))
+    return network
 
 
 def _least(*limits: int) -> int:

@@ -105,6 +105,7 @@ def _account(
             revoked=tuple(said.revocations.items()),
             no_bearer=limits.account.disallow_bearer,
             payload_bytes_max=limits.nats.payload,
+            callout_users=said.authorization.auth_users,
         ),
     )
 

@@ -195,8 +195,7 @@ def _requester(account: Namespace, session: ClientSession | None) -> Requester:
 
 def shown_permissions(session: ClientSession) -> Permissions | None:
     """What a client may do, as `USER.INFO` tells it; None for one that may do everything."""
-    user = session.context.router.accounts.logins.users.get(session.user)
-    rules = user.permissions if user is not None else None
+    rules = None if session.identity is None else session.identity.permissions
     if rules is None:
         return None
     responses = rules.responses
@@ -211,7 +210,7 @@ def shown_permissions(session: ClientSession) -> Permissions | None:
     )
 
 
-def _shown(rules: Rules | None) -> SubjectPermission | None:
+def _shown(rules: Rules | None) -> SubjectPermission:
     if rules is None:
-        return None
+        return SubjectPermission()
     return SubjectPermission(allow=rules.allow or (), deny=rules.deny)
