@@ -156,8 +156,8 @@ def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
 
 
 def _least(*limits: int) -> int:
-    """The lowest of limits of which some are none."""
-    return min((one for one in limits if one != NO_LIMIT), default=NO_LIMIT)
+    """The lowest of limits of which some are none; a negative one is 0, not none."""
+    return min((max(one, 0) for one in limits if one != NO_LIMIT), default=NO_LIMIT)
 
 
 def _soonest(*times_ns: int) -> int:

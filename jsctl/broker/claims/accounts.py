@@ -88,9 +88,9 @@ def _account(
         default_permissions=permission_rules(said.default_permissions),
         mappings=tuple(_mappings(claims, notes)),
         limits=AccountLimits(
-            connections_max=limits.account.conn,
-            subscriptions_max=limits.nats.subs,
-            leafnodes_max=limits.account.leaf,
+            connections_max=_limit(limits.account.conn),
+            subscriptions_max=_limit(limits.nats.subs),
+            leafnodes_max=_limit(limits.account.leaf),
         ),
         trace_subject=trace.dest if trace is not None else "",
         trace_sampling=trace.sampling or 100 if trace is not None else 100,
@@ -153,6 +153,11 @@ def _storage(limits: JetStreamLimits) -> AccountJetStream:
         store_stream_bytes_max=_optional(limits.disk_max_stream_bytes),
         stream_bytes_required=limits.max_bytes_required,
     )
+
+
+def _limit(given: int) -> int:
+    """A limit that is negative, and not the mark of none, allows nothing."""
+    return given if given == UNLIMITED else max(given, 0)
 
 
 def _optional(limit: int) -> int:

@@ -282,6 +282,8 @@ class ClientSession(ClientPeer):
             self.close("Bad Client Protocol Version", b"invalid client protocol")
         elif self.no_responders and not self.headers:
             self.close("No Responders Requires Headers", b"no responders requires headers support")
+        elif identity.vouched is not None and not identity.vouched.subscriptions_max:
+            self.close("Maximum Subscriptions Exceeded", b"maximum subscriptions exceeded")
         else:
             self._ok()
             self.refresh()
