@@ -11,8 +11,8 @@ from enum import Enum
 from jsctl.broker.compression_options import ACCEPT, Compression
 from jsctl.broker.gateway_options import GatewayOptions
 from jsctl.broker.leafnode_options import LeafNodeOptions
-from jsctl.broker.operator_options import AccountClaims, OperatorOptions
-from jsctl.broker.permission_options import PermissionRules
+from jsctl.broker.login_options.operators import AccountClaims, OperatorOptions
+from jsctl.broker.login_options.permissions import PermissionRules
 from jsctl.broker.tls_options import TlsOptions, login_time_ns
 from jsctl.broker.write_options import WriteTimeout
 from jsctl.dataclass import dataclass

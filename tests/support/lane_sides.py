@@ -3,12 +3,8 @@
 from jsctl.broker.accel.choice import Twin, compiled, interpreted
 from jsctl.broker.accounts.accounts import Accounts
 from jsctl.broker.interest.targets import RouteLink, Sink
-from jsctl.broker.options import (
-    AuthOptions,
-    Options,
-    UserOptions,
-)
-from jsctl.broker.permission_options import PermissionRules, SubjectPermission
+from jsctl.broker.login_options.permissions import PermissionRules, SubjectPermission
+from jsctl.broker.options import AuthOptions, Options, UserOptions
 from jsctl.broker.protocol.client import ClientParser
 from jsctl.broker.protocol.route import RouteParser
 from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from jsctl.broker import lazy, nkey
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.interest.targets import AccountSublist, StreamImport, SublistResult
-from jsctl.broker.operator_options import OperatorOptions
+from jsctl.broker.login_options.operators import OperatorOptions
+from jsctl.broker.login_options.permissions import PermissionRules
 from jsctl.broker.options import (
     AccountJetStream,
     AccountLimits,
@@ -26,7 +27,6 @@ from jsctl.broker.options import (
     Options,
     UserOptions,
 )
-from jsctl.broker.permission_options import PermissionRules
 from jsctl.broker.subject.transforms import Transform, compile_transform
 from jsctl.dataclass import dataclass
 

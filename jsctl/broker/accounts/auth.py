@@ -5,106 +5,27 @@ Plain passwords and tokens are compared in constant time here, and signatures of
 bcrypt takes far longer than a turn may, so the answer can also be "check this first".
 """
 
-import base64
 import hmac
 from typing import TYPE_CHECKING
 
-from jsctl.broker import lazy, nkey
-from jsctl.broker.accounts.accounts import CONNECTION_TYPE, Account, Jitter, Logins, User
+from jsctl.broker import lazy
+from jsctl.broker.accounts.accounts import CONNECTION_TYPE, Logins, User
+from jsctl.broker.accounts.identity import (
+    NOTHING_SEEN,
+    Check,
+    ClientIdentity,
+    Credentials,
+    Surroundings,
+    is_signed,
+)
 from jsctl.broker.passwords import looks_hashed
-from jsctl.broker.permission_options import PermissionRules
 from jsctl.broker.turn import PeerCertificate
-from jsctl.dataclass import dataclass, replace
+from jsctl.dataclass import replace
 
 if TYPE_CHECKING:
     from jsctl.broker.accounts import claimed
 else:
     claimed = lazy.module("jsctl.broker.accounts.claimed", optional=True)
-
-CHALLENGE_BYTES = 11
-"""Of chance in a challenge; its text has 15 letters."""
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What the server sees of a client, whatever that says of itself."""
-
-    now_ns: int = 0
-    host: str = ""
-    certificate: PeerCertificate | None = None
-
-
-NOTHING_SEEN = Seen()
-
-
-@dataclass(frozen=True, slots=True)
-class Vouched:
-    """What a JWT says of its user, and the limits that are its own."""
-
-    token: str
-    issuer: str
-    """The key that has signed it."""
-    name: str
-    tags: tuple[str, ...]
-    subscriptions_max: int
-    payload_bytes_max: int
-    expires_ns: int
-    """When it has to go; 0: never."""
-    account_expires_ns: int
-
-    @property
-    def leaves_ns(self) -> int:
-        """The sooner of both; 0: neither."""
-        return min(filter(None, (self.expires_ns, self.account_expires_ns)), default=0)
-
-
-@dataclass(frozen=True, slots=True)
-class ClientIdentity:
-    """An accepted client; `user` is a name or a public nkey, empty for clients without either."""
-
-    account: Account
-    user: str
-    permissions: PermissionRules | None
-    proof: bytes = b""
-    """The configured password, hash or token that the client was measured against, the public
-    key that it has signed for, or its JWT."""
-    vouched: Vouched | None = None
-    """In operator mode."""
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """Accepted as `identity` if the password belongs to the hash."""
-
-    identity: ClientIdentity
-    password: bytes
-    hashed: bytes
-    needed: bool = True
-    """False: the verdict is awaited, but is nothing to a client that was accepted meanwhile."""
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """What CONNECT says of the client's identity."""
-
-    user: str = ""
-    password: str = ""
-    token: str = ""
-    nkey: str = ""
-    signature: str = ""
-    """The server's challenge, signed with the nkey's seed."""
-    jwt: str = ""
-    """Means something in operator mode."""
-
-    @property
-    def empty(self) -> bool:
-        """Whether the client says nothing of itself that needs no nkey users."""
-        return not (self.user or self.password or self.token)
-
-    @property
-    def shown(self) -> str:
-        """Who the client says it is, for monitoring: nobody has checked it."""
-        return self.nkey or self.user or ("[REDACTED]" if self.token else "")
 
 
 def _same(given: bytes, expected: bytes) -> bool:
@@ -134,25 +55,13 @@ def measured(
     return identity if _same(secret, expected) else None
 
 
-def new_challenge(jitter: Jitter) -> bytes:
-    """What a client has to sign to show that it holds the seed of its nkey."""
-    raw = jitter(1 << 8 * CHALLENGE_BYTES).to_bytes(CHALLENGE_BYTES, "big")
-    return base64.urlsafe_b64encode(raw).rstrip(b"=")
-
-
-def is_signed(public_key: bytes, signature: str, challenge: bytes) -> bool:
-    """Whether whoever has the seed of a key has signed a challenge."""
-    signed = nkey.decode_signature(signature)
-    return signed is not None and bool(challenge) and nkey.verify(public_key, challenge, signed)
-
-
 def authenticate(
     logins: Logins,
     given: Credentials,
     challenge: bytes,
     known: ClientIdentity | None = None,
     connection_type: str = CONNECTION_TYPE,
-    seen: Seen = NOTHING_SEEN,
+    seen: Surroundings = NOTHING_SEEN,
 ) -> ClientIdentity | Check | None:
     """Find out who a client is; None means that it has to go.
 
@@ -176,7 +85,7 @@ def _as_configured(
     challenge: bytes,
     known: ClientIdentity | None,
     connection_type: str,
-    seen: Seen,
+    seen: Surroundings,
 ) -> ClientIdentity | Check | None:
     key = given.nkey if logins.nkeys else ""
     default = logins.no_auth_user

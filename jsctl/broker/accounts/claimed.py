@@ -9,10 +9,10 @@ from jsctl.auth.claims import User
 from jsctl.auth.token import Claims
 from jsctl.broker import nkey
 from jsctl.broker.accounts.accounts import Account, Logins
-from jsctl.broker.accounts.auth import (
+from jsctl.broker.accounts.identity import (
     ClientIdentity,
     Credentials,
-    Seen,
+    Surroundings,
     Vouched,
     is_signed,
 )
@@ -20,7 +20,7 @@ from jsctl.broker.claims.hours import HoursUnknown, open_for_ns
 from jsctl.broker.claims.rules import BadTemplate, Subject, filled_in, user_rules
 from jsctl.broker.claims.verifying import NotBelieved as NotBelieved
 from jsctl.broker.claims.verifying import user as read_user
-from jsctl.broker.operator_options import NO_LIMIT, AccountClaims, UserRules
+from jsctl.broker.login_options.operators import NO_LIMIT, AccountClaims, UserRules
 
 SECOND_NS = 1_000_000_000
 EVERYBODY = "*"
@@ -33,7 +33,7 @@ class Revoked(NotBelieved):
 
 
 def identify(
-    logins: Logins, given: Credentials, challenge: bytes, seen: Seen, connection_type: str
+    logins: Logins, given: Credentials, challenge: bytes, seen: Surroundings, connection_type: str
 ) -> ClientIdentity:
     """The user of a JWT. Raises NotBelieved."""
     operator = logins.operator
@@ -119,7 +119,7 @@ def is_revoked(claims: AccountClaims, user: str, issued_s: int) -> bool:
     return any(issued_s <= until for key, until in claims.revoked if key in (user, EVERYBODY))
 
 
-def _admitted(rules: UserRules, seen: Seen) -> int:
+def _admitted(rules: UserRules, seen: Surroundings) -> int:
     """How long it may stay, 0: as long as it likes. Raises NotBelieved where, or when, it may not
     come from."""
     if rules.sources and not _comes_from(rules.sources, seen.host):

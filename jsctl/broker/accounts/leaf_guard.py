@@ -9,7 +9,11 @@ from collections.abc import Iterable
 
 from jsctl.broker.accounts.permissions import CACHED_BYTES_MAX, Permissions
 from jsctl.broker.interest.links import without_way
-from jsctl.broker.permission_options import PermissionRules, ResponsePermission, SubjectPermission
+from jsctl.broker.login_options.permissions import (
+    PermissionRules,
+    ResponsePermission,
+    SubjectPermission,
+)
 from jsctl.broker.subject.patterns import PatternSet
 from jsctl.broker.subject.validity import has_wildcard, is_valid_subject
 from jsctl.dataclass import dataclass

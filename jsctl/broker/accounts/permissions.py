@@ -7,7 +7,7 @@ subscriptions whose queue `v1` matches.
 
 from collections.abc import Iterable, Sequence
 
-from jsctl.broker.permission_options import PermissionRules, SubjectPermission
+from jsctl.broker.login_options.permissions import PermissionRules, SubjectPermission
 from jsctl.broker.subject.matching import Filters, matches, overlaps, subset
 from jsctl.broker.subject.patterns import PatternSet
 

@@ -13,7 +13,7 @@ from jsctl.auth.token import Claims
 from jsctl.broker.claims.rules import permission_rules, user_rules
 from jsctl.broker.claims.verifying import NotBelieved, account, activation
 from jsctl.broker.errors import ConfigError
-from jsctl.broker.operator_options import AccountClaims, OperatorOptions, SigningKey
+from jsctl.broker.login_options.operators import AccountClaims, OperatorOptions, SigningKey
 from jsctl.broker.options import (
     UNLIMITED,
     AccountJetStream,
@@ -35,14 +35,16 @@ Asking = tuple[str, Import]
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class ResolvedAccounts:
     """Accounts, and what an operator should know of those that are not among them, or not whole."""
 
     accounts: tuple[AccountOptions, ...]
     notes: tuple[str, ...] = ()
 
 
-def resolve(options: OperatorOptions, tokens: Iterable[tuple[str, str]], now_s: int) -> Resolved:
+def resolve(
+    options: OperatorOptions, tokens: Iterable[tuple[str, str]], now_s: int
+) -> ResolvedAccounts:
     """The accounts of (account, JWT). One that does not count is left out: nobody logs in to it."""
     known: dict[str, Claims[Account]] = {}
     texts: dict[str, str] = {}
@@ -64,7 +66,7 @@ def resolve(options: OperatorOptions, tokens: Iterable[tuple[str, str]], now_s: 
         imports = tuple(_imports(claims, known, notes))
         plain = _account(claims, texts[name], options, notes)
         found.append(replace(plain, exports=exports, imports=imports))
-    return Resolved(tuple(found), tuple(notes))
+    return ResolvedAccounts(tuple(found), tuple(notes))
 
 
 def _asking(known: Mapping[str, Claims[Account]]) -> dict[str, list[Asking]]:
@@ -99,7 +101,6 @@ def _account(
             issuer=claims.head.iss,
             name=claims.head.name,
             tags=said.generic.tags,
-            issued_s=claims.head.iat,
             expires_s=claims.head.exp,
             signing_keys=tuple(_signing_keys(claims, options)),
             revoked=tuple(said.revocations.items()),

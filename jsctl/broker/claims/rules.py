@@ -4,8 +4,8 @@ import itertools
 import re
 
 from jsctl.auth.claims import Permission, Permissions, UserPermissionLimits
-from jsctl.broker.operator_options import UserRules
-from jsctl.broker.permission_options import (
+from jsctl.broker.login_options.operators import UserRules
+from jsctl.broker.login_options.permissions import (
     PermissionRules,
     ResponsePermission,
     SubjectPermission,

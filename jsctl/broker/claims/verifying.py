@@ -6,7 +6,7 @@ from jsctl.auth.check import issues_of
 from jsctl.auth.claims import Account, Activation, Body, Operator, User
 from jsctl.auth.keys import KeyKind, kind_of
 from jsctl.auth.token import Claims, TokenProblem, read_as
-from jsctl.broker.operator_options import OperatorOptions
+from jsctl.broker.login_options.operators import OperatorOptions
 
 B = TypeVar("B", bound=Body)
 NOT_VALID = "account validation failed"

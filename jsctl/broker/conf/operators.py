@@ -26,8 +26,8 @@ from jsctl.broker.conf.fields import (
 )
 from jsctl.broker.conf.tree import ConfigNode
 from jsctl.broker.errors import ConfigError
+from jsctl.broker.login_options.operators import OperatorOptions, ResolverKind, ResolverOptions
 from jsctl.broker.nkey import KeyKind, decode
-from jsctl.broker.operator_options import OperatorOptions, ResolverKind, ResolverOptions
 from jsctl.dataclass import dataclass, replace
 
 JWT_BEGINS = "eyJ"

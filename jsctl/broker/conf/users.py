@@ -22,15 +22,14 @@ from jsctl.broker.conf.fields import (
 )
 from jsctl.broker.conf.tree import ConfigNode
 from jsctl.broker.conf.units import duration_ns
-from jsctl.broker.nkey import KeyKind, decode, is_seed
-from jsctl.broker.options import (
-    MINUTE_NS,
-    SECOND_NS,
-    AuthOptions,
-    UserOptions,
+from jsctl.broker.login_options.permissions import (
+    PermissionRules,
+    ResponsePermission,
+    SubjectPermission,
 )
+from jsctl.broker.nkey import KeyKind, decode, is_seed
+from jsctl.broker.options import MINUTE_NS, SECOND_NS, AuthOptions, UserOptions
 from jsctl.broker.passwords import looks_hashed, parse_hash
-from jsctl.broker.permission_options import PermissionRules, ResponsePermission, SubjectPermission
 from jsctl.broker.subject.validity import is_valid_subject
 from jsctl.dataclass import replace
 

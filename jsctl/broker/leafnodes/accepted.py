@@ -7,7 +7,7 @@ longer to check than a turn may, so what comes meanwhile waits.
 
 import re
 
-from jsctl.broker.accounts.auth import Check, ClientIdentity, Seen
+from jsctl.broker.accounts.identity import Check, ClientIdentity, Surroundings
 from jsctl.broker.compression_options import AUTO
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.interest.kinds import LEAF
@@ -103,9 +103,9 @@ def checked_again(connections: LeafConnections, leaf: Leaf, check: Check) -> boo
     return True
 
 
-def seen(connections: LeafConnections, leaf: Leaf) -> Seen:
+def seen(connections: LeafConnections, leaf: Leaf) -> Surroundings:
     """What counts at a login besides what the leaf node says."""
-    return Seen(connections.router.now_ns, leaf.host)
+    return Surroundings(connections.router.now_ns, leaf.host)
 
 
 def still_vouched(connections: LeafConnections, leaf: Leaf) -> bool:

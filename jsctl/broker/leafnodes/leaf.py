@@ -5,7 +5,7 @@ from enum import Enum, auto
 from itertools import islice
 
 from jsctl.broker.accounts.accounts import Account
-from jsctl.broker.accounts.auth import Check, ClientIdentity
+from jsctl.broker.accounts.identity import Check, ClientIdentity
 from jsctl.broker.accounts.leaf_guard import LeafGuard, Subjects
 from jsctl.broker.compression_options import LEVELS, NOT_SUPPORTED, OFF, Compression
 from jsctl.broker.interest.outbound import ClientFacts
@@ -15,7 +15,7 @@ from jsctl.broker.leafnodes.remotes import Remote
 from jsctl.broker.leafnodes.types import LeafFacts, LeafSettings
 from jsctl.broker.leafnodes.wire import LeafConnect, LeafInfo
 from jsctl.broker.linking.compression import Unpacking
-from jsctl.broker.permission_options import PermissionRules
+from jsctl.broker.login_options.permissions import PermissionRules
 from jsctl.broker.protocol.route import LeafParser
 from jsctl.broker.sessions.keepalive import KeepAlive
 from jsctl.broker.sessions.listing import of_link, pending_bytes

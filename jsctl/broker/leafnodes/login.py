@@ -6,14 +6,13 @@ do so as a leaf node.
 
 from jsctl.broker import nkey
 from jsctl.broker.accounts.accounts import Account, Accounts
-from jsctl.broker.accounts.auth import (
+from jsctl.broker.accounts.auth import authenticate, measured
+from jsctl.broker.accounts.identity import (
     Check,
     ClientIdentity,
     Credentials,
-    Seen,
-    authenticate,
+    Surroundings,
     is_signed,
-    measured,
 )
 from jsctl.broker.leafnode_options import LeafLogin
 
@@ -21,7 +20,7 @@ CONNECTION_TYPE = "LEAFNODE"
 
 
 def identify(
-    login: LeafLogin, accounts: Accounts, given: Credentials, nonce: str, seen: Seen
+    login: LeafLogin, accounts: Accounts, given: Credentials, nonce: str, seen: Surroundings
 ) -> ClientIdentity | Check | None:
     """Find out who a leaf node is; None means that it has to go."""
     if login.user:

@@ -5,12 +5,12 @@ Knows the format only; what a field means for a connection is decided elsewhere.
 
 from collections.abc import Mapping
 
-from jsctl.broker.accounts.auth import Credentials
+from jsctl.broker.accounts.identity import Credentials
 from jsctl.broker.accounts.leaf_guard import Subjects
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.leafnodes.types import LeafSettings
 from jsctl.broker.linking.fields import SERVER_PROTO, TRACING_FROM, Fields, line
-from jsctl.broker.permission_options import SubjectPermission
+from jsctl.broker.login_options.permissions import SubjectPermission
 from jsctl.dataclass import dataclass
 
 SUBJECTS_MAX = 10_000

@@ -4,7 +4,7 @@ from dataclasses import field
 
 from jsctl.api.jsontext import parse_object
 from jsctl.api.strict import DecodeError
-from jsctl.broker.accounts.auth import Credentials
+from jsctl.broker.accounts.identity import Credentials
 from jsctl.dataclass import dataclass
 
 

@@ -15,7 +15,7 @@ from jsctl.broker.accel.contract import Chunk
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.interest.kinds import CLIENT
 from jsctl.broker.interest.outbound import TARGETS_SHIFT, Outbound
-from jsctl.broker.permission_options import PermissionRules
+from jsctl.broker.login_options.permissions import PermissionRules
 from jsctl.broker.protocol.client import Head, control, publish, unfinished
 from jsctl.broker.protocol.ops import UNKNOWN, Bad
 from jsctl.broker.routing.fans import Fans

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from jsctl.broker import lazy
 from jsctl.broker.accounts.accounts import CONNECTION_TYPE
-from jsctl.broker.accounts.auth import Check, ClientIdentity, authenticate
+from jsctl.broker.accounts.auth import authenticate
+from jsctl.broker.accounts.identity import Check, ClientIdentity
 from jsctl.broker.accounts.permissions import Permissions
 from jsctl.broker.interest.targets import Subscription
 from jsctl.broker.sessions import standing

@@ -12,7 +12,8 @@ import itertools
 
 from jsctl.broker.accel.contract import ANSWERS, HEADERS, HEARS
 from jsctl.broker.accounts.accounts import Account
-from jsctl.broker.accounts.auth import Check, ClientIdentity, authenticate, new_challenge, uninvited
+from jsctl.broker.accounts.auth import authenticate, uninvited
+from jsctl.broker.accounts.identity import Check, ClientIdentity, new_challenge
 from jsctl.broker.accounts.permissions import Permissions
 from jsctl.broker.interest.kinds import CLIENT
 from jsctl.broker.interest.links import BROKERS, GATEWAY_REPLY

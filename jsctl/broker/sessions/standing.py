@@ -1,24 +1,44 @@
 """Who a client is for others, and what its own credentials leave it: limits, and time."""
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from jsctl.broker.accounts.auth import ClientIdentity, Seen, Vouched
+from jsctl.broker.accounts.accounts import Account
+from jsctl.broker.accounts.identity import ClientIdentity, Surroundings, Vouched
 from jsctl.broker.interest.outbound import ClientFacts
+from jsctl.broker.sessions.greeting import Greeting
+from jsctl.broker.sessions.keepalive import KeepAlive
+from jsctl.broker.sessions.session_context import SessionContext
+from jsctl.broker.turn import Accepted
 
-if TYPE_CHECKING:
-    from jsctl.broker.sessions.session import ClientSession
+
+class VouchedClient(Protocol):
+    """A client, as far as it matters here."""
+
+    account: Account
+    alive: KeepAlive
+    client_id: int
+    context: SessionContext
+    greeting: Greeting
+    identity: ClientIdentity | None
+    remote: Accepted
+    started_ns: int
+    user: str
+
+    def close(self, reason: str, text: bytes = b"") -> None:
+        """Let it go."""
+
 
 EXPIRED = "Authentication Expired"
 USER_EXPIRED = b"User Authentication Expired"
 ACCOUNT_EXPIRED = b"Account Authentication Expired"
 
 
-def vouched_of(session: "ClientSession") -> Vouched | None:
+def vouched_of(session: VouchedClient) -> Vouched | None:
     """What the JWT of a client says; None outside operator mode."""
     return None if session.identity is None else session.identity.vouched
 
 
-def facts(session: "ClientSession") -> ClientFacts:
+def facts(session: VouchedClient) -> ClientFacts:
     """Who it is."""
     greeting, identity = session.greeting, session.context.identity
     return ClientFacts(
@@ -37,7 +57,7 @@ def facts(session: "ClientSession") -> ClientFacts:
     )
 
 
-def issuer(session: "ClientSession") -> str:
+def issuer(session: VouchedClient) -> str:
     """The account, or the key of it, that vouches for a user known by a key; empty for others."""
     vouched = vouched_of(session)
     if vouched is not None:
@@ -46,20 +66,20 @@ def issuer(session: "ClientSession") -> str:
     return session.account.name if by_key else ""
 
 
-def seen(session: "ClientSession") -> Seen:
+def seen(session: VouchedClient) -> Surroundings:
     """What counts at a login besides what the client says."""
     remote = session.remote
-    return Seen(session.context.router.now_ns, remote.remote_host, remote.certificate)
+    return Surroundings(session.context.router.now_ns, remote.remote_host, remote.certificate)
 
 
-def payload_max(session: "ClientSession") -> int:
+def payload_max(session: VouchedClient) -> int:
     """The largest message that a client may publish."""
     here, vouched = session.context.limits.payload_bytes_max, vouched_of(session)
     own = -1 if vouched is None else vouched.payload_bytes_max
     return here if own < 0 else min(here, own)
 
 
-def subscriptions_max(session: "ClientSession") -> int:
+def subscriptions_max(session: VouchedClient) -> int:
     """How many subscriptions it, and any client of its account, may have; -1: no limit."""
     vouched = vouched_of(session)
     return (
@@ -67,7 +87,7 @@ def subscriptions_max(session: "ClientSession") -> int:
     )
 
 
-def has_expired(session: "ClientSession", now_ns: int) -> bool:
+def has_expired(session: VouchedClient, now_ns: int) -> bool:
     """Whether its time is over; it is closed then."""
     identity = session.identity
     if identity is None or not vouching_over(identity, now_ns):

@@ -10,7 +10,7 @@ from jsctl.api.monitoring.accountz import Permissions, ResponsePermission
 from jsctl.api.monitoring.connz import SubjectPermission
 from jsctl.broker import lazy
 from jsctl.broker.interest.targets import Captured, Namespace
-from jsctl.broker.permission_options import SubjectPermission as Rules
+from jsctl.broker.login_options.permissions import SubjectPermission as Rules
 from jsctl.broker.routing.trace import Trace
 from jsctl.broker.sessions.request_budget import PAGE_BYTES
 from jsctl.broker.sessions.session import ClientSession

@@ -10,8 +10,8 @@ from jsctl.broker.accounts.permissions import (
     REPLIES_TRACKED_MAX,
     Permissions,
 )
-from jsctl.broker.options import PermissionRules as Rules
-from jsctl.broker.options import ResponsePermission, SubjectPermission
+from jsctl.broker.login_options.permissions import PermissionRules as Rules
+from jsctl.broker.login_options.permissions import ResponsePermission, SubjectPermission
 
 
 @pytest.mark.parametrize(

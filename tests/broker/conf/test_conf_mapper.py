@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from jsctl.broker.conf.check import check, start_warnings
 from jsctl.broker.conf.mapper import TOP, from_text
 from jsctl.broker.errors import ConfigError, ConfigErrors
+from jsctl.broker.login_options.permissions import ResponsePermission, SubjectPermission
 from jsctl.broker.options import (
     MIB,
     MINUTE_NS,
@@ -24,7 +25,6 @@ from jsctl.broker.options import (
     Url,
     UserOptions,
 )
-from jsctl.broker.permission_options import ResponsePermission, SubjectPermission
 from jsctl.broker.tls_options import HandshakeFirst, TlsOptions
 from tests.support.quick import examples
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from jsctl.broker.login_options.permissions import PermissionRules, SubjectPermission
 from jsctl.broker.options import (
     AccountJetStream,
     AccountOptions,
@@ -9,7 +10,6 @@ from jsctl.broker.options import (
     ImportOptions,
     UserOptions,
 )
-from jsctl.broker.permission_options import PermissionRules, SubjectPermission
 from tests.support.node_play import NodePlay, node_options, user
 from tests.support.stream_requests import consumer, stream
 

@@ -7,13 +7,9 @@ import pytest
 
 from jsctl.broker.jsapi.archives.subjects import DONE
 from jsctl.broker.leafnode_options import LeafNodeOptions
-from jsctl.broker.options import (
-    AccountJetStream,
-    AccountOptions,
-    UserOptions,
-)
+from jsctl.broker.login_options.permissions import PermissionRules, SubjectPermission
+from jsctl.broker.options import AccountJetStream, AccountOptions, UserOptions
 from jsctl.broker.peers.outbox import frame_subject
-from jsctl.broker.permission_options import PermissionRules, SubjectPermission
 from jsctl.broker.routing.limits import LINE_BYTES_MAX
 from jsctl.broker.routing.shown import ANSWER
 from jsctl.broker.turn import Accepted, ConnKind

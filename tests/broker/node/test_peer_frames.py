@@ -3,16 +3,11 @@
 import pytest
 
 from jsctl.broker.checksums import Checksums
-from jsctl.broker.options import (
-    AccountJetStream,
-    AccountOptions,
-    AuthOptions,
-    UserOptions,
-)
+from jsctl.broker.login_options.permissions import PermissionRules, ResponsePermission
+from jsctl.broker.options import AccountJetStream, AccountOptions, AuthOptions, UserOptions
 from jsctl.broker.peers.frames import encode_frames
 from jsctl.broker.peers.items import PeerFrame, PeerHeartbeat
 from jsctl.broker.peers.outbox import frame_subject
-from jsctl.broker.permission_options import PermissionRules, ResponsePermission
 from tests.support.cluster_play import ClusterPlay
 from tests.support.node_play import user
 from tests.support.stream_requests import stream

@@ -10,14 +10,8 @@ from jsctl.broker.accounts.accounts import Accounts
 from jsctl.broker.accounts.leaf_guard import LeafGuard, Subjects
 from jsctl.broker.interest.links import GatewayLink
 from jsctl.broker.interest.targets import LeafLink, RouteLink
-from jsctl.broker.options import (
-    AccountOptions,
-    ExportOptions,
-    ImportOptions,
-    Options,
-    UserOptions,
-)
-from jsctl.broker.permission_options import ResponsePermission
+from jsctl.broker.login_options.permissions import ResponsePermission
+from jsctl.broker.options import AccountOptions, ExportOptions, ImportOptions, Options, UserOptions
 from jsctl.broker.protocol.route import GatewayParser, LeafParser
 from jsctl.broker.routing.gateway_replies import RECENT_NS, WAYS_MAX, mark, replies_of
 from jsctl.broker.routing.gateways import GatewayRouting

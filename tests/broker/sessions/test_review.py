@@ -6,12 +6,12 @@ from dataclasses import replace
 import bcrypt
 import pytest
 
-from jsctl.broker.options import (
-    AccountOptions,
-    Options,
-    UserOptions,
+from jsctl.broker.login_options.permissions import (
+    PermissionRules,
+    ResponsePermission,
+    SubjectPermission,
 )
-from jsctl.broker.permission_options import PermissionRules, ResponsePermission, SubjectPermission
+from jsctl.broker.options import AccountOptions, Options, UserOptions
 from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.turn import Accepted, ConnKind
 from tests.broker.routing.routing_bench import QUIET, Server

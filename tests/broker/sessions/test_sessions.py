@@ -5,6 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from jsctl.broker.login_options.permissions import (
+    PermissionRules,
+    ResponsePermission,
+    SubjectPermission,
+)
 from jsctl.broker.options import (
     AccountLimits,
     AccountOptions,
@@ -14,7 +19,6 @@ from jsctl.broker.options import (
     Options,
     UserOptions,
 )
-from jsctl.broker.permission_options import PermissionRules, ResponsePermission, SubjectPermission
 from jsctl.broker.routing.limits import SECOND_NS, RoutingLimits
 from tests.broker.routing.routing_bench import QUIET, Server
 

@@ -2,12 +2,8 @@
 
 import pytest
 
-from jsctl.broker.options import (
-    AccountJetStream,
-    AccountOptions,
-    UserOptions,
-)
-from jsctl.broker.permission_options import PermissionRules, SubjectPermission
+from jsctl.broker.login_options.permissions import PermissionRules, SubjectPermission
+from jsctl.broker.options import AccountJetStream, AccountOptions, UserOptions
 from tests.support.cluster_play import ClusterPlay
 from tests.support.node_play import NodePlay, node_options, user
 

@@ -4,6 +4,11 @@ import json
 
 import pytest
 
+from jsctl.broker.login_options.permissions import (
+    PermissionRules,
+    ResponsePermission,
+    SubjectPermission,
+)
 from jsctl.broker.options import (
     AccountJetStream,
     AccountOptions,
@@ -11,7 +16,6 @@ from jsctl.broker.options import (
     MonitorOptions,
     UserOptions,
 )
-from jsctl.broker.permission_options import PermissionRules, ResponsePermission, SubjectPermission
 from jsctl.broker.turn import Accepted, Command, ConnKind
 from tests.support.node_play import SERVER_ID, NodePlay, PlayClient, node_options, user
 

@@ -349,6 +349,12 @@ KEYS: tuple[Key, ...] = (
     ),
     Key("Users", _users, _says("authorization users")),
     Key("Accounts", _accounts, _says("accounts")),
+    Key("TrustedOperators", lambda o: o.operator.tokens),
+    Key(
+        "AccountResolver", lambda o: (o.operator.resolver.kind.value, o.operator.resolver.directory)
+    ),
+    Key("ResolverPreloads", lambda o: o.operator.resolver, _silent),
+    Key("DefaultSentinel", lambda o: o.operator.sentinel, _says("default sentinel")),
     Key("NoAuthUser", lambda o: o.no_auth_user),
     Key("SystemAccount", lambda o: o.system_account),
     Key("NoSystemAccount", lambda o: o.no_system_account),

@@ -6,7 +6,7 @@ Here it is plain data that was verified; what reads JWTs is `claims`.
 from dataclasses import field
 from enum import Enum
 
-from jsctl.broker.permission_options import PermissionRules
+from jsctl.broker.login_options.permissions import PermissionRules
 from jsctl.dataclass import dataclass
 
 NO_LIMIT = -1
@@ -59,7 +59,6 @@ class AccountClaims:
     name: str = ""
     """For people; the account's name is its public key."""
     tags: tuple[str, ...] = ()
-    issued_s: int = 0
     expires_s: int = 0
     """Unix time; 0: never."""
     signing_keys: tuple[SigningKey, ...] = ()
@@ -91,6 +90,11 @@ class ResolverOptions:
     timeout_ns: int = 2 * SECOND_NS
     pinned: tuple[str, ...] = ()
     """Accounts that alone may be logged in to; empty: all."""
+
+    @property
+    def place(self) -> str:
+        """Where JWTs are."""
+        return f"{self.kind.value} {self.directory}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)

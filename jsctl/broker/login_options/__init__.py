@@ -1,0 +1,1 @@
+"""What is configured of those who log in: what they may do, and who vouches for them."""
