@@ -117,6 +117,8 @@ def still_vouched(connections: LeafConnections, leaf: Leaf) -> bool:
     found = identify(login, accounts, given, leaf.nonce, seen(connections, leaf))
     if not isinstance(found, ClientIdentity) or found.account is not leaf.account:
         return False
+    if found.role != leaf.identity.role:
+        return False
     leaf.identity = found
     leaf.alive.leaves(0 if found.vouched is None else found.vouched.leaves_ns)
     return True

@@ -36,7 +36,7 @@ MOVED = "Client Closed"
 def review(sessions: Iterable[ClientSession]) -> list[LogLine]:
     """Look at all clients again; what the operator should know is returned."""
     lines: list[LogLine] = []
-    for session in list(sessions):
+    for session in reversed(list(sessions)):  # Of too many the youngest go.
         if session.closing:
             continue
         if session.waiting:
@@ -51,20 +51,26 @@ def review(sessions: Iterable[ClientSession]) -> list[LogLine]:
 def _review_vouched(session: ClientSession, known: ClientIdentity) -> list[LogLine]:
     """In operator mode: whether the JWT of a client still counts, and for what."""
     logins = session.context.router.accounts.logins
-    if not logins.by_claims or known.account is not logins.by_key.get(known.account.name):
+    if not logins.by_claims:
         session.close(MOVED)
         return []
+    if known.account is not logins.by_key.get(known.account.name):
+        return _refuse(session)
     given, challenge = session.greeting.credentials, session.challenge
     try:
         found = claimed.identify(logins, given, challenge, standing.seen(session), CONNECTION_TYPE)
     except claimed.Revoked:
         session.close("Credentials Revoked", b"User Authentication Revoked")
+    except claimed.BearerRefused:
+        return _refuse(session)
     except claimed.NotBelieved as error:
         session.close(AUTH_FAILURE)
         text = f'cid:{session.client_id} - user "{session.user}" may not stay: {error}'
         return [LogLine(LogLevel.DEBUG, text)]
     else:
-        return adopt(session, found)
+        if found.role == known.role:
+            return adopt(session, found)
+        session.close(AUTH_FAILURE)  # It comes again, as what its signing key is now.
     return []
 
 
