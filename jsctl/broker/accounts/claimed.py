@@ -19,6 +19,7 @@ from jsctl.broker.accounts.identity import (
 from jsctl.broker.claims.hours import HoursUnknown, open_for_ns
 from jsctl.broker.claims.rules import BadTemplate, Subject, filled_in, user_rules
 from jsctl.broker.claims.verifying import NotBelieved as NotBelieved
+from jsctl.broker.claims.verifying import is_of_user
 from jsctl.broker.claims.verifying import user as read_user
 from jsctl.broker.login_options.operators import NO_LIMIT, AccountClaims, SigningKey, UserRules
 
@@ -42,7 +43,9 @@ def identify(
     """The user of a JWT. Raises NotBelieved."""
     operator = logins.operator
     assert operator is not None
-    token = given.jwt or operator.sentinel
+    token = given.jwt
+    if operator.sentinel and not is_of_user(token):
+        token = operator.sentinel
     if not token:
         raise NotBelieved("authentication requires a user JWT")
     user = read_user(token, seen.now_ns // SECOND_NS)
