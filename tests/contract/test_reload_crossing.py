@@ -119,6 +119,10 @@ def test_jetstream_of_an_account_comes_and_goes(server: Reloading) -> None:
         server.must_reload(accounts("jetstream { max_streams: 2 }"))
         answer = json.loads(a.request("$JS.API.STREAM.CREATE.T", second)[1])
         assert "error" not in answer, answer
+        # Fewer than there are: they go on, and may be changed.
+        server.must_reload(accounts("jetstream { max_streams: 1 }"))
+        answer = json.loads(a.request("$JS.API.STREAM.UPDATE.T", second)[1])
+        assert "error" not in answer, answer
         for name in ("S", "T"):
             assert json.loads(a.request(f"$JS.API.STREAM.DELETE.{name}")[1])["success"]
 

@@ -6,13 +6,14 @@ from typing import cast
 from jsctl.api.stream import ReplicaDamage, StreamConfig
 from jsctl.broker.handlers.consumer_info import ConsumersView
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta
-from jsctl.broker.handlers.view import AccountQuota, AccountUsage, GroupView
+from jsctl.broker.handlers.view import AccountUsage, GroupView
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
 from jsctl.broker.jetstream.meta.assignments import GroupAssignment, StreamAssignment
 from jsctl.broker.jetstream.meta.entries import assign_stream
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.jetstream.meta.state import Meta
+from jsctl.broker.jetstream.quotas import AccountQuota
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
 from jsctl.broker.jetstream.streams.admission import StreamLeader
 from jsctl.broker.jetstream.streams.config import ConfigLimits

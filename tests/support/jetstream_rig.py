@@ -5,7 +5,6 @@ Decisions are carried out at once: every entry is applied as soon as it is propo
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -22,13 +21,14 @@ from jsctl.broker.handlers.decisions import (
     StepDown,
 )
 from jsctl.broker.handlers.told import stream_texts
-from jsctl.broker.handlers.view import AccountQuota, AccountUsage, GroupView, PeerView
+from jsctl.broker.handlers.view import AccountUsage, GroupView, PeerView
 from jsctl.broker.jetstream.config_texts import STREAMS
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
 from jsctl.broker.jetstream.meta.assignments import GroupAssignment, StreamAssignment
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.jetstream.meta.state import ChangeKind, Meta
+from jsctl.broker.jetstream.quotas import ALL, AccountQuota, TierLimits
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
 from jsctl.broker.jetstream.streams.admission import StreamLeader
 from jsctl.broker.jetstream.streams.config import ConfigLimits
@@ -59,6 +59,9 @@ class Rig:
         self.leaders: dict[str, StreamLeader] = {}
         self.decisions: list[Decision] = []
         self.limits: dict[str, Any] = {}
+        self.tiers: dict[str, dict[str, Any]] = {}
+        """Limits of the account by tier, in place of `limits`."""
+        self.usage = AccountUsage()
         self.interest = True
         """Whether consumers want what interest streams are given."""
         self._index = 0
@@ -74,11 +77,12 @@ class Rig:
     def account(self, name: str) -> AccountQuota | None:
         if name == "NOJS":
             return None
-        facts = AccountQuota(name, True, -1, -1, -1, -1, -1, -1, -1, False)
-        return replace(facts, **self.limits)
+        given = self.tiers or {ALL: self.limits}
+        tiers = {tier: TierLimits(tier=tier, **limits) for tier, limits in given.items()}
+        return AccountQuota(name, tiers=tiers)
 
     def account_usage(self, name: str) -> AccountUsage:
-        return AccountUsage()
+        return self.usage
 
     def stream(self, account: str, name: str) -> Stream | None:
         leader = self.leaders.get(name)

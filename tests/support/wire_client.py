@@ -3,26 +3,41 @@
 import json
 import socket
 from collections import deque
+from collections.abc import Callable, Mapping
 from urllib.parse import urlparse
 
 Received = tuple[bytes, bytes, bytes, bytes, bytes]
 """(subscription id, subject, reply, headers, payload)."""
 OPTIONS = {"verbose": False, "headers": True, "no_responders": True}
+Login = Callable[[str], Mapping[str, object]]
+"""The server's challenge -> what CONNECT says of who the client is."""
 
 
 class WireClient:
     """Speaks the text protocol; `messages` holds what came and was not taken."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, login: Login | None = None) -> None:
+        """`login` gives what CONNECT says of who it is, in the place of what the URL has."""
         at = urlparse(url)
         assert at.hostname is not None
         self._socket = socket.create_connection((at.hostname, at.port or 4222), 5)
         self._buffer = b""
         self._asked = 0
         self.messages: deque[Received] = deque()
-        login = {"user": at.username, "pass": at.password} if at.username else {}
-        self.send(b"CONNECT %s\r\n" % json.dumps({**OPTIONS, **login}).encode())
+        said: Mapping[str, object] = {}
+        if login is not None:
+            said = login(self._challenge())
+        elif at.username:
+            said = {"user": at.username, "pass": at.password}
+        self.send(b"CONNECT %s\r\n" % json.dumps({**OPTIONS, **said}).encode())
         self.flush()
+
+    def _challenge(self) -> str:
+        """What INFO, which comes first, gives to sign."""
+        while b"\r\n" not in self._buffer:
+            self._fill(5.0)
+        line, _, self._buffer = self._buffer.partition(b"\r\n")
+        return str(json.loads(line.removeprefix(b"INFO ")).get("nonce", ""))
 
     def close(self) -> None:
         """Hang up."""

@@ -94,6 +94,8 @@ class Account:
     def __init__(self, options: AccountOptions, cluster: str, *, is_system: bool) -> None:
         self.name = options.name
         self.wire_name = options.name.encode()
+        self.tag = _tag(options)
+        """What people call it."""
         self.is_system = is_system
         self.cluster = cluster
         """The cluster that mappings may name."""
@@ -124,6 +126,7 @@ class Account:
         mappings = [Mapping(one, cluster) for one in options.mappings]
         self.options, self.cluster, self.mappings = options, cluster, mappings
         self.limits, self.jetstream = options.limits, options.jetstream
+        self.tag = _tag(options)
         self.traced = bool(options.trace_subject)
 
     def connections_over(self, more: int = 0) -> int:
@@ -145,6 +148,11 @@ class Account:
 
     def __repr__(self) -> str:
         return f"Account({self.name!r})"
+
+
+def _tag(options: AccountOptions) -> str:
+    """The name in its JWT, where it has one."""
+    return options.claims.name or options.name if options.claims is not None else options.name
 
 
 def _beyond(count: int, maximum: int) -> int:

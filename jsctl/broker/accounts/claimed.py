@@ -83,6 +83,7 @@ def identify(
             payload_bytes_max=_least(rules.payload_bytes_max, claims.payload_bytes_max),
             expires_ns=_soonest(user.head.exp * SECOND_NS, seen.now_ns + left_ns if left_ns else 0),
             account_expires_ns=claims.expires_s * SECOND_NS,
+            bearer=rules.bearer,
         ),
     )
 

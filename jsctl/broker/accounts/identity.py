@@ -41,6 +41,8 @@ class Vouched:
     expires_ns: int
     """When it has to go; 0: never."""
     account_expires_ns: int
+    bearer: bool = False
+    """Who has the token is the user."""
 
     @property
     def leaves_ns(self) -> int:
@@ -99,7 +101,8 @@ class Credentials:
     @property
     def shown(self) -> str:
         """Who the client says it is, for monitoring: nobody has checked it."""
-        return self.nkey or self.user or ("[REDACTED]" if self.token else "")
+        hidden = "[REDACTED]" if self.token and not self.jwt else ""
+        return self.nkey or self.user or hidden
 
 
 def new_challenge(jitter: Jitter) -> bytes:

@@ -69,6 +69,10 @@ class Imports:
     def __len__(self) -> int:
         return sum(map(len, self._responses.values()))
 
+    def of(self, account: Account) -> list[Wiring]:
+        """Those of an account that are in effect."""
+        return [one for one in (*self._services, *self._streams) if one.importer is account]
+
     def install(self) -> None:
         """Have all imports that are configured now, and no others; those that stay are not
         touched, and neither is what listens through them.

@@ -72,7 +72,10 @@ def _details(asker: ClientFacts) -> Fields:
         "lang": asker.lang,
         "ver": asker.version,
         "rtt": asker.rtt_ns,
+        "jwt": asker.token,
         "issuer_key": asker.issuer,
+        "name_tag": asker.name_tag,
+        "tags": list(asker.tags),
         "kind": asker.kind,
         "client_type": "nats" if asker.kind == "Client" else "",
     }

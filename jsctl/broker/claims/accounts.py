@@ -90,6 +90,7 @@ def _account(
             no_bearer=limits.account.disallow_bearer,
             payload_bytes_max=limits.nats.payload,
             callout_users=said.authorization.auth_users,
+            imports=len(said.imports),
         ),
     )
 

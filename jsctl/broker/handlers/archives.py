@@ -60,6 +60,7 @@ def restore(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision
     if any(mark in config.name for mark in "/\\"):
         raise api_error("JSStreamNameContainsPathSeparatorsErr")
     config = checked(config, limits=view.config_limits)
+    streams.check_size(view, request, config)
     _check(view, request, config)
     group = placing.new_group(view, config, request.client.cluster)
     receiver = view.me if view.me in group.peers else group.preferred or group.peers[0]

@@ -17,7 +17,7 @@ from jsctl.broker.handlers import sourcing_consumers
 from jsctl.broker.handlers.answers import check_level
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta
 from jsctl.broker.handlers.placing import incarnations, standings
-from jsctl.broker.handlers.view import AccountQuota, View
+from jsctl.broker.handlers.view import View
 from jsctl.broker.jetstream.consumers import config as rules
 from jsctl.broker.jetstream.consumers.defaults import ConsumerLimits, with_defaults
 from jsctl.broker.jetstream.meta.assignments import (
@@ -27,10 +27,12 @@ from jsctl.broker.jetstream.meta.assignments import (
 )
 from jsctl.broker.jetstream.meta.entries import assign_consumer
 from jsctl.broker.jetstream.meta.placement import ServerFacts, scale_down
+from jsctl.broker.jetstream.quotas import TierLimits
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.dataclass import replace
 
 NAME_LENGTH = 8
+_FREE = TierLimits()
 
 
 def create(view: View, request: ApiRequest, call: ApiCall) -> Decision:
@@ -46,8 +48,8 @@ def create(view: View, request: ApiRequest, call: ApiCall) -> Decision:
     stream = view.meta.stream(request.account, asked.stream_name)
     if stream is None:
         raise api_error("JSStreamNotFoundErr")
-    account = view.account(request.account)
-    limits = _limits(view, account)
+    tier = _tier(view, stream, config)
+    limits = _limits(view, tier)
     config = sourcing_consumers.adapted(config, stream.config)
     sourcing_consumers.check_identity(request, config, stream)
     old = view.meta.consumer(request.account, stream.name, config.name) if config.name else None
@@ -70,7 +72,7 @@ def create(view: View, request: ApiRequest, call: ApiCall) -> Decision:
             raise api_error("JSConsumerAlreadyExists")
         made = _updated(view, request, stream, old, config, asked.action)
     else:
-        made = _created(view, request, stream, config, asked.action, account)
+        made = _created(view, request, stream, config, asked.action, tier)
     return ProposeMeta([assign_consumer(made)], None)
 
 
@@ -97,10 +99,18 @@ def _named(asked: ConsumerCreateRequest, call: ApiCall) -> ConsumerConfig:
     return config if name == config.name else replace(config, name=name)
 
 
-def _limits(view: View, account: AccountQuota | None) -> ConsumerLimits:
+def _tier(view: View, stream: StreamAssignment, config: ConsumerConfig) -> TierLimits:
+    """What the account may have of consumers with as many replicas. Raises ApiError."""
+    quota = view.account(stream.account)
+    if quota is None:
+        return _FREE
+    return quota.limits(rules.replicas_of(config, stream.config))
+
+
+def _limits(view: View, tier: TierLimits) -> ConsumerLimits:
     return ConsumerLimits(
         server_ack_pending_max=view.config_limits.ack_pending_max,
-        account_ack_pending_max=0 if account is None else account.ack_pending_max,
+        account_ack_pending_max=tier.ack_pending_max,
         request_batch_max=view.config_limits.request_batch_max,
     )
 
@@ -148,16 +158,17 @@ def _created(
     stream: StreamAssignment,
     config: ConsumerConfig,
     action: ConsumerAction,
-    account: AccountQuota | None,
+    tier: TierLimits,
 ) -> ConsumerAssignment:
     if action is ConsumerAction.UPDATE:
         raise api_error("JSConsumerDoesNotExist")
     meta, work_queue = view.meta, stream.config.retention is Retention.WORK_QUEUE
-    most = consumers_max(stream, account, view.config_limits.consumers_default_max)
+    default = view.config_limits.consumers_default_max
+    most = consumers_max(stream, tier, default)
     if work_queue or 0 <= most <= meta.consumer_count(request.account, stream.name):
         others = [other.config for other in meta.consumers(request.account, stream.name).values()]
         counted = [other for other in others if not other.direct and not other.sourcing]
-        if 0 <= most <= len(counted):
+        if _is_full(stream, tier, default, counted):
             raise api_error("JSMaximumConsumersLimitErr")
         if work_queue:
             rules.TakenSubjects(counted).check(config, exists=False)
@@ -177,12 +188,41 @@ def _created(
     )
 
 
-def consumers_max(stream: StreamAssignment, account: AccountQuota | None, default: int) -> int:
-    """How many consumers a stream may have, `default` if nobody says; below 0: any number."""
-    own = stream.config.max_consumers
-    most = -1 if account is None else account.consumers_max
-    known = [limit for limit in (own, most) if limit > 0]
-    return min(known, default=default)
+def _is_full(
+    stream: StreamAssignment, tier: TierLimits, default: int, counted: list[ConsumerConfig]
+) -> bool:
+    """Whether there may be no more beside `counted`: a stream has one limit for all of them, an
+    account one for those in the same tier."""
+    alike = [one for one in counted if tier.covers(rules.replicas_of(one, stream.config))]
+    if 0 < tier.consumers_max <= len(alike):
+        return True
+    return 0 <= own_consumers_max(stream, tier, default) <= len(counted)
+
+
+def consumers_max(stream: StreamAssignment, tier: TierLimits, default: int) -> int:
+    """The lowest limit that a stream's next consumer may meet; below 0: there is none."""
+    own = own_consumers_max(stream, tier, default)
+    if tier.consumers_max <= 0:
+        return own
+    return tier.consumers_max if own < 0 else min(own, tier.consumers_max)
+
+
+def own_consumers_max(stream: StreamAssignment, tier: TierLimits, default: int) -> int:
+    """How many consumers a stream may have itself, `default` if nobody says; below 0: any
+    number."""
+    if stream.config.max_consumers > 0:
+        return stream.config.max_consumers
+    return -1 if tier.consumers_max > 0 else default
+
+
+def check_restored(view: View, stream: StreamAssignment, configs: Iterable[ConsumerConfig]) -> None:
+    """Whether the account may have all consumers that come with a stream. Raises ApiError."""
+    by_tier: dict[TierLimits, int] = {}
+    for config in configs:
+        tier = _tier(view, stream, config)
+        by_tier[tier] = by_tier.get(tier, 0) + 1
+    if any(0 < tier.consumers_max < count for tier, count in by_tier.items()):
+        raise api_error("JSStreamRestoreErrF", err="the archive has too many consumers")
 
 
 def restored(
@@ -200,7 +240,7 @@ def restored(
     config = replace(config, name=name)
     if not view.clustered and config.num_replicas > 1:
         raise api_error("JSStreamReplicasNotSupportedErr")
-    limits = _limits(view, view.account(stream.account))
+    limits = _limits(view, _tier(view, stream, config))
     config = with_defaults(config, stream.config, limits, pedantic=False)
     rules.check(config, stream.config, limits)
     if stream.config.retention is Retention.WORK_QUEUE:

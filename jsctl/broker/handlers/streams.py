@@ -11,6 +11,7 @@ from jsctl.api.requests import StreamConfigRequest, StreamInfoRequest
 from jsctl.api.responses import ApiPaged, StreamInfoResponse
 from jsctl.api.stream import StreamAlternate, StreamConfig, StreamInfo
 from jsctl.api.times import format_time
+from jsctl.api.words import Storage
 from jsctl.broker.handlers import placing
 from jsctl.broker.handlers.answers import (
     cluster_info,
@@ -30,6 +31,7 @@ from jsctl.broker.jetstream.chains.chain_key import check_chain
 from jsctl.broker.jetstream.config_texts import STREAMS
 from jsctl.broker.jetstream.meta.assignments import FIRST_REVISION, StreamAssignment
 from jsctl.broker.jetstream.meta.entries import assign_stream, remove_stream
+from jsctl.broker.jetstream.quotas import AccountQuota, TierLimits
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jetstream.sourcing.rules import invalid
 from jsctl.broker.jetstream.streams.config import (
@@ -62,7 +64,9 @@ def _checked(view: View, request: ApiRequest, body: StreamConfigRequest) -> Stre
         found = view.meta.stream(request.account, other)
         return None if found is None else found.config
 
-    return checked(body.config, pedantic=body.pedantic, limits=view.config_limits, lookup=lookup)
+    config = checked(body.config, pedantic=body.pedantic, limits=view.config_limits, lookup=lookup)
+    check_size(view, request, config)
+    return config
 
 
 def create(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
@@ -78,8 +82,10 @@ def create(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
         raise invalid("stream has no mirror but does have mirror direct")
     old = view.meta.stream(request.account, names[0])
     if not view.clustered:
-        _check_account(view, request, body.config, old)
-        if _NAMES_STORAGE in request.payload:  # else it is known to be a file only behind checks
+        # What names no storage is known to be a file only behind checks.
+        names_storage = _NAMES_STORAGE in request.payload
+        _check_limits(view, request, body.config, stored=names_storage)
+        if names_storage:
             _check_room(view, body.config, old)
     config = _checked(view, request, body)
     if view.clustered:  # What was filled in has to go together, too, as for updates.
@@ -124,7 +130,7 @@ def update(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     config = _checked(view, request, replace(body, config=config))
     _check_replicas(view, config)
     config = updated(old.config, config)
-    _check_account(view, request, config, old)
+    _check_change(view, request, config, old)
     _check_room(view, config, old)
     violating = _violating(view, config, old)
     if not view.clustered:
@@ -138,6 +144,7 @@ def update(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     if scales and moves:
         raise api_error("JSStreamMoveAndScaleErr")
     if scales:
+        _check_scaling(view, request, config, grows=config.num_replicas > len(group.peers))
         group = placing.scaled(view, old, config)
     elif moves:
         group = placing.moved(view, old, config)
@@ -158,7 +165,7 @@ def check(view: View, request: ApiRequest, config: StreamConfig) -> None:
     _check_replicas(view, config)
     _check_overlap(view, request, config)
     check_chain(config)
-    _check_account(view, request, config, None)
+    _check_limits(view, request, config)
 
 
 def _check_replicas(view: View, config: StreamConfig) -> None:
@@ -190,7 +197,7 @@ def _check_room(view: View, config: StreamConfig, old: StreamAssignment | None) 
     former = 0 if old is None else max(old.config.max_bytes, 0)
     if config.max_bytes <= former:
         return
-    memory = config.storage.value == "memory"
+    memory = _in_memory(config)
     for server in placing.loaded_servers(view, old):
         most = server.memory_max if memory else server.store_max
         reserved = server.memory_reserved if memory else server.store_reserved
@@ -213,44 +220,93 @@ def _check_overlap(view: View, request: ApiRequest, config: StreamConfig) -> Non
         raise invalid(TANGLED) from None
 
 
-def _check_account(
-    view: View, request: ApiRequest, config: StreamConfig, old: StreamAssignment | None
-) -> None:
-    """Limits of the account, for a stream that is to be, or is. Raises ApiError."""
-    facts = view.account(request.account)
-    if facts is None:
+def check_size(view: View, request: ApiRequest, config: StreamConfig) -> None:
+    """A stream may have to name a maximum of bytes, and not too large a one. Raises ApiError."""
+    quota = view.account(request.account)
+    limits = None if quota is None else quota.maybe_limits(config.num_replicas)
+    if limits is None:
         return
-    memory = config.storage.value == "memory"
-    others = view.meta.stream_count(request.account) - (old is not None)
-    if 0 <= facts.streams_max <= others:
-        raise api_error("JSMaximumStreamsLimitErr")
-    if 0 < facts.consumers_max < config.max_consumers:
-        raise api_error("JSMaximumConsumersLimitErr")
-    if facts.bytes_required and config.max_bytes <= 0:
+    if limits.bytes_required and config.max_bytes <= 0:
         raise api_error("JSStreamMaxBytesRequired")
-    stream_max = facts.memory_stream_bytes_max if memory else facts.store_stream_bytes_max
-    if 0 < stream_max < config.max_bytes:
+    if 0 < limits.stream_bytes_max(memory=_in_memory(config)) < config.max_bytes:
         raise api_error("JSStreamMaxStreamBytesExceeded")
-    account_max = facts.memory_max if memory else facts.store_max
-    if account_max < 0 or (config.max_bytes <= 0 and old is not None):
+
+
+def _check_limits(
+    view: View, request: ApiRequest, config: StreamConfig, *, stored: bool = True
+) -> None:
+    """Limits of the account, for a stream that is to be, or is to have more replicas; bytes only
+    if it is known how they are `stored`. Raises ApiError."""
+    quota = view.account(request.account)
+    if quota is None:
+        return
+    limits = quota.limits(config.num_replicas)
+    if 0 < limits.streams_max <= _others_count(view, quota, config):
+        raise api_error("JSMaximumStreamsLimitErr")
+    # Who names no maximum needs something all the same.
+    _check_bytes(view, quota, limits, config, max(config.max_bytes, 1) if stored else 0)
+
+
+def _check_change(
+    view: View, request: ApiRequest, config: StreamConfig, old: StreamAssignment
+) -> None:
+    """The same for a stream that is there. Raises ApiError."""
+    quota = view.account(request.account)
+    if quota is None:
+        return
+    # Whether it may have other replicas is looked at when all else is right.
+    limits = quota.maybe_limits(config.num_replicas) or quota.limits(old.config.num_replicas)
+    _check_bytes(view, quota, limits, config, config.max_bytes)
+
+
+def _check_scaling(view: View, request: ApiRequest, config: StreamConfig, *, grows: bool) -> None:
+    """Whether a stream may have other replicas: more of them only as a new one. Raises ApiError."""
+    quota = view.account(request.account)
+    if grows:
+        _check_limits(view, request, config)
+    elif quota is not None:
+        quota.limits(config.num_replicas)
+
+
+def _check_bytes(
+    view: View, quota: AccountQuota, limits: TierLimits, config: StreamConfig, size: int
+) -> None:
+    """Whether what counts against the same limits leaves room for `size`, and the stream wants no
+    more consumers than the account may have. Raises ApiError."""
+    if 0 < limits.consumers_max < config.max_consumers:
+        raise api_error("JSMaximumConsumersLimitErr")
+    memory = _in_memory(config)
+    most = limits.bytes_max(memory=memory)
+    if most < 0 or size <= 0:
         return
     reserved = sum(
-        reservation(other.config)
-        for other in view.meta.streams(facts.name).values()
-        if other.name != config.name and _alike(other.config, config)
+        limits.reserved(other.max_bytes, other.num_replicas)
+        for other in _others(view, quota, config)
+        if other.storage is config.storage
     )
-    # Who names no maximum needs something all the same.
-    if reserved + (reservation(config) or config.num_replicas or 1) > account_max:
+    if reserved + limits.reserved(size, config.num_replicas) > most:
         raise api_error(_EXCEEDED[memory])
 
 
-def _alike(left: StreamConfig, right: StreamConfig) -> bool:
-    return left.storage is right.storage
+def _others(view: View, quota: AccountQuota, config: StreamConfig) -> list[StreamConfig]:
+    """Other streams of the account that count against the same limits as one with this config."""
+    tier = quota.tier(config.num_replicas)
+    return [
+        other.config
+        for other in view.meta.streams(quota.name).values()
+        if other.name != config.name and quota.tier(other.config.num_replicas) == tier
+    ]
 
 
-def reservation(config: StreamConfig) -> int:
-    """Bytes that a stream may come to hold on all its replicas; 0 if it names no maximum."""
-    return config.max_bytes * (config.num_replicas or 1) if config.max_bytes > 0 else 0
+def _others_count(view: View, quota: AccountQuota, config: StreamConfig) -> int:
+    if quota.tiered:
+        return len(_others(view, quota, config))
+    known = view.meta.stream(quota.name, config.name)
+    return view.meta.stream_count(quota.name) - (known is not None)
+
+
+def _in_memory(config: StreamConfig) -> bool:
+    return config.storage is Storage.MEMORY
 
 
 def delete(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:

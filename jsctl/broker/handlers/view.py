@@ -1,6 +1,7 @@
 """What API handlers may see of the broker: one read-only view a request."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from typing import Protocol
 
 from jsctl.api.stream import ReplicaDamage, SourceInfo
@@ -8,6 +9,7 @@ from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.meta.assignments import GroupAssignment
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.jetstream.meta.state import Meta
+from jsctl.broker.jetstream.quotas import ALL, AccountQuota
 from jsctl.broker.jetstream.streams.admission import StreamLeader
 from jsctl.broker.jetstream.streams.config import ConfigLimits
 from jsctl.broker.jetstream.streams.stream import Stream
@@ -48,29 +50,36 @@ class GroupView:
 
 
 @dataclass(frozen=True, slots=True)
-class AccountQuota:
-    """JetStream limits of an account in bytes and counts; -1: unlimited."""
+class HeldBytes:
+    """Bytes of all replicas."""
 
-    name: str
-    enabled: bool
-    memory_max: int
-    store_max: int
-    streams_max: int
-    consumers_max: int
-    ack_pending_max: int
-    memory_stream_bytes_max: int
-    store_stream_bytes_max: int
-    bytes_required: bool
+    memory: int = 0
+    store: int = 0
+
+    def __add__(self, other: "HeldBytes") -> "HeldBytes":
+        return HeldBytes(self.memory + other.memory, self.store + other.store)
+
+    def bytes(self, *, memory: bool) -> int:
+        """Those of one kind of storage."""
+        return self.memory if memory else self.store
+
+
+NOTHING_HELD = HeldBytes()
 
 
 @dataclass(frozen=True, slots=True)
 class AccountUsage:
     """What an account uses of JetStream on all servers. All of its streams are asked for it."""
 
-    memory_bytes: int = 0
-    store_bytes: int = 0
+    held: HeldBytes = NOTHING_HELD
     api_total: int = 0
     api_errors: int = 0
+    tiers: Mapping[str, HeldBytes] = field(default_factory=dict)
+    """The part of each of its tiers, if it has some."""
+
+    def of_tier(self, tier: str) -> HeldBytes:
+        """What counts against the limits of a tier."""
+        return self.held if tier == ALL else self.tiers.get(tier, NOTHING_HELD)
 
 
 class View(Protocol):

@@ -31,6 +31,10 @@ class ClientFacts:
     server: str
     cluster: str
     kind: str = "Client"
+    token: str = ""
+    """The JWT of a user, and what that says of it."""
+    name_tag: str = ""
+    tags: tuple[str, ...] = ()
 
 
 class Outbound:

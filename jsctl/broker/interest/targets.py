@@ -22,7 +22,6 @@ Captured: TypeAlias = tuple[bytes, bytes, bytes, bytes, object]
 the connection that it came from, None for the broker itself. That of a traced message is its
 trace, where a stream captures it."""
 
-
 Key: TypeAlias = tuple[bytes, bytes]
 """(subject, queue) of interest."""
 RouteKey: TypeAlias = tuple[str, bytes, bytes, bytes]
@@ -35,6 +34,7 @@ class Namespace(Protocol):
 
     name: str
     wire_name: bytes
+    tag: str
     is_system: bool
     sublist: AccountSublist
     streams: list[StreamImport]

@@ -43,6 +43,7 @@ def _subject(*words: str) -> bytes:
 
 def client_body(client: ClientInfo) -> ClientBody:
     """Who asked, as events name it."""
+    claims = client.claims
     return ClientBody(
         start=format_time(client.start_ns) if client.start_ns else "",
         host=client.host,
@@ -54,6 +55,9 @@ def client_body(client: ClientInfo) -> ClientBody:
         ver=client.version,
         server=client.server,
         cluster=client.cluster,
+        issuer_key="" if claims is None else claims.issuer,
+        name_tag="" if claims is None else claims.name,
+        tags=() if claims is None else claims.tags,
         kind="Client",
         client_type="nats",
     )

@@ -4,6 +4,15 @@ from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class AskerClaims:
+    """What the JWT of a user says of it, and which key has signed that."""
+
+    issuer: str
+    name: str = ""
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ClientInfo:
     """Who asked; shown in assignments and advisories."""
 
@@ -17,6 +26,8 @@ class ClientInfo:
     lang: str = ""
     version: str = ""
     start_ns: int = 0
+    claims: AskerClaims | None = None
+    """In operator mode, where all servers are of a version that knows this."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,13 @@ from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.meta.group_file import META_GROUP
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
-from jsctl.broker.handlers.view import AccountQuota, AccountUsage, GroupView, PeerView
+from jsctl.broker.handlers.view import AccountUsage, GroupView, PeerView
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
 from jsctl.broker.jetstream.meta.assignments import GroupAssignment
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.jetstream.meta.state import Meta
+from jsctl.broker.jetstream.quotas import AccountQuota
 from jsctl.broker.jetstream.streams.admission import StreamLeader
 from jsctl.broker.jetstream.streams.config import ConfigLimits
 from jsctl.broker.jetstream.streams.stream import Stream

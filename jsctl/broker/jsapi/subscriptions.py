@@ -4,10 +4,11 @@ from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.accounts.imports import takes_service
 from jsctl.broker.interest.links import GatewayLink
 from jsctl.broker.interest.targets import Captured, RouteLink, Sink, Subscription
-from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
+from jsctl.broker.jetstream.requests import ApiRequest, AskerClaims, ClientInfo
 from jsctl.broker.options import AccountOptions
 from jsctl.broker.protocol.headers import REQUEST_INFO
 from jsctl.broker.routing.router import Router
+from jsctl.broker.sessions import standing
 from jsctl.broker.sessions.session import ClientSession
 from jsctl.dataclass import dataclass
 
@@ -77,6 +78,11 @@ def _has_api(options: AccountOptions) -> bool:
     return options.jetstream is not None or not takes_service(options, PREFIX + b"INFO")
 
 
+def _claims_of(session: ClientSession) -> AskerClaims | None:
+    vouched = standing.vouched_of(session)
+    return None if vouched is None else AskerClaims(vouched.issuer, vouched.name, vouched.tags)
+
+
 def request_of(
     owner: ApiSubscriptions, captured: Captured, me: str, cluster: str, name: str
 ) -> ApiRequest:
@@ -97,6 +103,7 @@ def request_of(
             lang=origin.greeting.lang,
             version=origin.greeting.version,
             start_ns=origin.started_ns,
+            claims=_claims_of(origin),
         )
     return ApiRequest(
         account=owner.account,

@@ -1,14 +1,16 @@
 """What each account uses of JetStream, on this server and on all."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
+from typing import TypeVar
 
 from jsctl.api.errors import ApiError, api_error
 from jsctl.broker.assets.assets import StreamKey
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
-from jsctl.broker.handlers.view import AccountQuota, AccountUsage
-from jsctl.broker.options import AccountOptions, Options
-from jsctl.broker.peers.items import AccountUse
+from jsctl.broker.handlers.view import NOTHING_HELD, AccountUsage, HeldBytes
+from jsctl.broker.jetstream.quotas import ALL, AccountQuota, TierLimits, tier_name
+from jsctl.broker.options import AccountJetStream, AccountOptions, Options
+from jsctl.broker.peers.use_items import AccountUse, TierUse
 from jsctl.dataclass import dataclass
 
 SUM_NS = 1_000_000_000
@@ -16,6 +18,10 @@ SUM_NS = 1_000_000_000
 PLENTY_BYTES = 1 << 30
 SUM_PAUSE_NS = 100_000
 """How old they may be otherwise, for each stream that has to be asked."""
+
+_FREE = TierLimits()
+_Use = TypeVar("_Use", AccountUse, TierUse)
+_Key = TypeVar("_Key", str, tuple[str, str])
 
 
 @dataclass(slots=True)
@@ -36,11 +42,17 @@ class Usage:
     counts: dict[str, Counts] = field(default_factory=dict)
     elsewhere: dict[str, list[AccountUse]] = field(default_factory=dict)
     """Peer -> what it last told."""
+    tiers_elsewhere: dict[str, list[TierUse]] = field(default_factory=dict)
+    """The same, of tiers."""
     _accounts: dict[str, AccountOptions] = field(default_factory=dict)
+    _flat: frozenset[str] = frozenset()
+    """Accounts without tiers."""
     _configured: bool = False
     """The configuration says which accounts may use JetStream."""
-    _sums: dict[str, tuple[int, int]] = field(default_factory=dict)
-    _total: tuple[int, int] = (0, 0)
+    _sums: dict[tuple[str, str], HeldBytes] = field(default_factory=dict)
+    """(account, tier) -> what all servers hold."""
+    _total: HeldBytes = NOTHING_HELD
+    """What this server holds."""
     _summed_due_ns: int = 0
     _quotas: dict[str, AccountQuota] = field(default_factory=dict)
     """Those that were asked for with these options: each request asks some times."""
@@ -55,6 +67,11 @@ class Usage:
         self._summed_due_ns = 0
         self._accounts = {account.name: account for account in self.options.accounts}
         self._accounts.setdefault("$G", AccountOptions(name="$G"))
+        self._flat = frozenset(
+            name
+            for name, one in self._accounts.items()
+            if one.jetstream is None or not one.jetstream.tiers
+        )
         self._configured = any(one.jetstream is not None for one in options.accounts)
 
     def count(self, account: str, *, error: bool) -> None:
@@ -81,24 +98,48 @@ class Usage:
             for name in sorted({*memory, *store, *self.counts})
         ]
 
-    def refusal(self, account: str, *, volatile: bool, now_ns: int) -> ApiError | None:
+    def tiers_here(self) -> list[TierUse]:
+        """What this server holds by tier, of accounts with tiers, and of those whose limits it does
+        not know."""
+        held: dict[tuple[str, str], HeldBytes] = {}
+        for (account, _), replica in self.streams.items():
+            if account not in self._flat and (tier := self._tier(account, replica)):
+                _add(held, (account, tier), _stored(replica, replica.store.size_bytes))
+        return [TierUse(*key, one.memory, one.store) for key, one in sorted(held.items())]
+
+    def told(self, peer: str, uses: Iterable[AccountUse], tiers: Iterable[TierUse]) -> None:
+        """What a peer holds. Where its frame was split, what tiers hold comes behind."""
+        if found := list(uses):
+            self.elsewhere[peer] = found
+            self.tiers_elsewhere[peer] = []
+        self.tiers_elsewhere.setdefault(peer, []).extend(tiers)
+
+    def _tier(self, account: str, replica: StreamReplica) -> str:
+        quota, replicas = self.account(account), replica.assignment.config.num_replicas
+        return tier_name(replicas) if quota is None else quota.tier(replicas)
+
+    def refusal(
+        self, account: str, replicas: int, *, volatile: bool, now_ns: int
+    ) -> ApiError | None:
         """Why a stream may not take more. Sums are renewed often when a limit is near."""
-        known = self._accounts.get(account)
-        limits = known.jetstream if known is not None else None
+        quota = self.account(account)
+        limits = _FREE if quota is None else quota.maybe_limits(replicas)
+        if limits is None:
+            return api_error("JSNoLimitsErr")
         jetstream = self.options.jetstream
         server_max = jetstream.memory_bytes_max if volatile else jetstream.store_bytes_max
-        if not limits and server_max < 0:
+        most = limits.stored_max(replicas, memory=volatile)
+        if most < 0 and server_max < 0:
             return None
         if now_ns >= self._summed_due_ns:
             self._summed_due_ns = now_ns + SUM_NS
             self._sum()
-        kind = 0 if volatile else 1
-        room = server_max - self._total[kind] if server_max >= 0 else PLENTY_BYTES
-        left = PLENTY_BYTES
-        if limits is not None:
-            account_max = limits.memory_bytes_max if volatile else limits.store_bytes_max
-            if account_max >= 0:
-                left = account_max - self._sums.get(account, (0, 0))[kind]
+        room, left = PLENTY_BYTES, PLENTY_BYTES
+        if server_max >= 0:
+            room = server_max - self._total.bytes(memory=volatile)
+        if most >= 0:
+            held = self._sums.get((account, limits.tier), NOTHING_HELD)
+            left = most - held.bytes(memory=volatile)
         if min(room, left) < PLENTY_BYTES:
             # There may be more at any moment, as less: somebody purges a stream when it is full.
             soon_ns = now_ns + SUM_PAUSE_NS * len(self.streams)
@@ -110,21 +151,20 @@ class Usage:
     def _sum(self) -> None:
         """Add up what is stored, and what this server has admitted and not stored yet."""
         here = self.here()
-        total, sums = [0, 0], dict[str, list[int]]()
-        for use in [*here, *(use for told in self.elsewhere.values() for use in told)]:
-            held = sums.setdefault(use.account, [0, 0])
-            held[0] += use.memory
-            held[1] += use.store
+        total, sums = NOTHING_HELD, dict[tuple[str, str], HeldBytes]()
         for use in here:
-            total[0] += use.memory
-            total[1] += use.store
+            total += HeldBytes(use.memory, use.store)
+        for use in [*here, *_all(self.elsewhere)]:
+            _add(sums, (use.account, ALL), HeldBytes(use.memory, use.store))
+        for part in [*self.tiers_here(), *_all(self.tiers_elsewhere)]:
+            _add(sums, (part.account, part.tier), HeldBytes(part.memory, part.store))
         for (account, _), replica in self.streams.items():
             if replica.leader is not None and replica.leader.in_flight.bytes:
-                kind = 0 if replica.volatile else 1
-                sums.setdefault(account, [0, 0])[kind] += replica.leader.in_flight.bytes
-                total[kind] += replica.leader.in_flight.bytes
-        self._total = (total[0], total[1])
-        self._sums = {account: (held[0], held[1]) for account, held in sums.items()}
+                coming = _stored(replica, replica.leader.in_flight.bytes)
+                total += coming
+                for tier in {ALL, self._tier(account, replica)}:
+                    _add(sums, (account, tier), coming)
+        self._total, self._sums = total, sums
 
     def enabled(self, name: str) -> bool:
         """Whether an account may use JetStream."""
@@ -141,29 +181,47 @@ class Usage:
         return known
 
     def _quota(self, account: AccountOptions) -> AccountQuota:
-        limits = account.jetstream
-        unlimited = -1
-        return AccountQuota(
-            name=account.name,
-            enabled=self.enabled(account.name),
-            memory_max=limits.memory_bytes_max if limits else unlimited,
-            store_max=limits.store_bytes_max if limits else unlimited,
-            streams_max=limits.streams_max if limits else unlimited,
-            consumers_max=limits.consumers_max if limits else unlimited,
-            ack_pending_max=limits.ack_pending_max if limits else unlimited,
-            memory_stream_bytes_max=limits.memory_stream_bytes_max if limits else unlimited,
-            store_stream_bytes_max=limits.store_stream_bytes_max if limits else unlimited,
-            bytes_required=bool(limits and limits.stream_bytes_required),
-        )
+        limits = account.jetstream or AccountJetStream()
+        tiers = {tier: _limits(tier, given) for tier, given in limits.tiers or [(ALL, limits)]}
+        return AccountQuota(account.name, self.enabled(account.name), tiers)
 
     def of_account(self, name: str) -> AccountUsage:
         """What an account uses, here and on the servers that told of it."""
-        uses = [use for use in self.here() if use.account == name]
-        for told in self.elsewhere.values():
-            uses += [use for use in told if use.account == name]
+        uses = [use for use in [*self.here(), *_all(self.elsewhere)] if use.account == name]
+        quota, tiers = self.account(name), dict[str, HeldBytes]()
+        if quota is None or quota.tiered:
+            for part in [*self.tiers_here(), *_all(self.tiers_elsewhere)]:
+                if part.account == name:
+                    _add(tiers, part.tier, HeldBytes(part.memory, part.store))
         return AccountUsage(
-            sum(use.memory for use in uses),
-            sum(use.store for use in uses),
+            HeldBytes(sum(use.memory for use in uses), sum(use.store for use in uses)),
             sum(use.api_total for use in uses),
             sum(use.api_errors for use in uses),
+            tiers,
         )
+
+
+def _all(told: Mapping[str, list[_Use]]) -> list[_Use]:
+    return [one for uses in told.values() for one in uses]
+
+
+def _add(sums: dict[_Key, HeldBytes], key: _Key, held: HeldBytes) -> None:
+    sums[key] = sums.get(key, NOTHING_HELD) + held
+
+
+def _stored(replica: StreamReplica, size: int) -> HeldBytes:
+    return HeldBytes(memory=size) if replica.volatile else HeldBytes(store=size)
+
+
+def _limits(tier: str, given: AccountJetStream) -> TierLimits:
+    return TierLimits(
+        tier=tier,
+        memory_max=given.memory_bytes_max,
+        store_max=given.store_bytes_max,
+        streams_max=given.streams_max,
+        consumers_max=given.consumers_max,
+        ack_pending_max=given.ack_pending_max,
+        memory_stream_bytes_max=given.memory_stream_bytes_max,
+        store_stream_bytes_max=given.store_stream_bytes_max,
+        bytes_required=given.stream_bytes_required,
+    )

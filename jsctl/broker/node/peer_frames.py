@@ -103,8 +103,8 @@ class PeerFrames:
         for gathered in frame.gathered:
             self.api.gathering.told(gathered)
             self.api.farewells.told(frame.sender, gathered)
-        if frame.uses:
-            self.usage.elsewhere[frame.sender] = list(frame.uses)
+        if frame.uses or frame.tier_uses:
+            self.usage.told(frame.sender, frame.uses, frame.tier_uses)
 
     def _counted(self, frame: PeerFrame) -> bool:
         """A peer says how many of its words should have come, and how many of ours did not; whether
@@ -141,8 +141,11 @@ class PeerFrames:
             self._uses_due_ns = now_ns + USES_NS
             peers = self.engine.cluster.peers_up()
             uses = self.usage.here() if peers else []
+            tiers = self.usage.tiers_here() if uses else []
             for peer in peers if uses else ():
-                self.engine.outbox.parcel(peer).uses.extend(uses)
+                parcel = self.engine.outbox.parcel(peer)
+                parcel.uses.extend(uses)
+                parcel.tier_uses.extend(tiers)
         for peer, frames in self.engine.outbox.take():
             subject = frame_subject(peer)
             for frame in frames:

@@ -88,6 +88,11 @@ class FrameReader:
         self._at = start
         self._end = end
 
+    @property
+    def left(self) -> bool:
+        """Whether there is more to read."""
+        return self._at < self._end
+
     def u8(self) -> int:
         """A small number."""
         return self._take(1)[0]

@@ -17,11 +17,10 @@ from jsctl.broker.checksums import Checksums
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.jetstream.meta.entries import check_entry
 from jsctl.broker.jetstream.meta.placement import ServerFacts
-from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
-from jsctl.broker.peers import repair_codec, work_items
+from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.broker.peers import asker_codec, repair_codec, use_items, work_items
 from jsctl.broker.peers.frame_codec import FrameReader, FrameWriter
 from jsctl.broker.peers.items import (
-    AccountUse,
     Announcement,
     Answered,
     ApiCount,
@@ -52,8 +51,10 @@ from jsctl.broker.peers.items import (
     StateAck,
     StateChunk,
 )
+from jsctl.broker.peers.use_items import AccountUse, TierUse
 from jsctl.broker.peers.work_items import FinishedSeqs, WorkQuestion
 from jsctl.broker.pieces import Piece, gathered, total
+from jsctl.dataclass import replace
 
 MAGIC = b"JB"
 VERSION = 1
@@ -185,23 +186,6 @@ def _read_announcement(data: FrameReader) -> Announcement:
     return Announcement(data.text(), data.u64(), data.text())
 
 
-def _write_client(out: FrameWriter, item: ClientInfo) -> None:
-    for text in (item.account, item.user, item.server, item.cluster):
-        out.text(text)
-    out.u64(item.conn)
-    for text in (item.host, item.name, item.lang, item.version):
-        out.text(text)
-    out.i64(item.start_ns)
-
-
-def _read_client(data: FrameReader) -> ClientInfo:
-    account, user, server, cluster = data.text(), data.text(), data.text(), data.text()
-    conn = data.u64()
-    host, name, lang, version = data.text(), data.text(), data.text(), data.text()
-    start_ns = data.i64()
-    return ClientInfo(account, user, server, cluster, conn, host, name, lang, version, start_ns)
-
-
 def _write_forward(out: FrameWriter, item: Forward) -> None:
     request = item.request
     out.u64(item.hops)
@@ -211,9 +195,10 @@ def _write_forward(out: FrameWriter, item: Forward) -> None:
     out.small(request.reply)
     out.large(request.headers)
     out.large(request.payload)
-    _write_client(out, request.client)
+    asker_codec.write_client(out, request.client)
     out.text(request.entry)
     out.flag(request.system)
+    asker_codec.write_claims(out, request.client.claims)
 
 
 def _read_forward(data: FrameReader) -> Forward:
@@ -224,10 +209,13 @@ def _read_forward(data: FrameReader) -> Forward:
         reply=data.small(),
         headers=data.large(),
         payload=data.large(),
-        client=_read_client(data),
+        client=asker_codec.read_client(data),
         entry=data.text(),
         system=data.flag(),
     )
+    if data.left:
+        client = replace(request.client, claims=asker_codec.read_claims(data))
+        request = replace(request, client=client)
     return Forward(hops, request, age_ns)
 
 
@@ -397,16 +385,6 @@ def _read_proposal(data: FrameReader) -> MetaProposal:
     return MetaProposal(entries)
 
 
-def _write_use(out: FrameWriter, item: AccountUse) -> None:
-    out.text(item.account)
-    for number in (item.memory, item.store, item.api_total, item.api_errors):
-        out.i64(number)
-
-
-def _read_use(data: FrameReader) -> AccountUse:
-    return AccountUse(data.text(), data.i64(), data.i64(), data.i64(), data.i64())
-
-
 def _write_eviction(out: FrameWriter, item: Eviction) -> None:
     out.u64(item.life)
 
@@ -467,7 +445,7 @@ _KINDS: dict[type, tuple[int, Callable[..., None], Callable[[FrameReader], Item]
     StateAck: (10, _write_ack, _read_ack),
     Founding: (12, _write_founding, _read_founding),
     MetaProposal: (13, _write_proposal, _read_proposal),
-    AccountUse: (14, _write_use, _read_use),
+    AccountUse: (14, use_items.write_account, use_items.read_account),
     Eviction: (15, _write_eviction, _read_eviction),
     DamagedReplicas: (22, repair_codec.write_damaged, repair_codec.read_damaged),
     Answered: (21, _write_answered, _read_answered),
@@ -484,6 +462,7 @@ _KINDS: dict[type, tuple[int, Callable[..., None], Callable[[FrameReader], Item]
     DiskRoom: (29, _write_room, _read_room),
     WorkQuestion: (30, work_items.write_question, work_items.read_question),
     FinishedSeqs: (31, work_items.write_finished, work_items.read_finished),
+    TierUse: (32, use_items.write_tier, use_items.read_tier),
 }
 _READERS = {kind: read for kind, _, read in _KINDS.values() if read is not None}
 _RAFT: int = _KINDS[RaftBatch][0]

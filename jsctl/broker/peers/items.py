@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.broker.peers.use_items import AccountUse, TierUse
 from jsctl.broker.peers.work_items import FinishedSeqs, WorkQuestion
 from jsctl.broker.pieces import Piece
 from jsctl.dataclass import dataclass
@@ -241,17 +242,6 @@ class DiskRoom:
 
 
 @dataclass(frozen=True, slots=True)
-class AccountUse:
-    """What an account uses on the sender. Bytes; API requests since the sender's start."""
-
-    account: str
-    memory: int
-    store: int
-    api_total: int
-    api_errors: int
-
-
-@dataclass(frozen=True, slots=True)
 class RangeRequest:
     """Asks for messages of a stream that the sender has lost. `ranges` ascend."""
 
@@ -358,6 +348,7 @@ Item = (
     | Founding
     | MetaProposal
     | AccountUse
+    | TierUse
     | Eviction
     | DamagedReplicas
     | Answered
@@ -388,6 +379,7 @@ URGENT_FIRST: tuple[type, ...] = (
     Founding,
     MetaProposal,
     AccountUse,
+    TierUse,
     Eviction,
     DamagedReplicas,
     DiskRoom,
@@ -439,6 +431,7 @@ class PeerFrame:
     foundings = Listed(Founding)
     proposals = Listed(MetaProposal)
     uses = Listed(AccountUse)
+    tier_uses = Listed(TierUse)
     evictions = Listed(Eviction)
     damaged = Listed(DamagedReplicas)
     answered = Listed(Answered)

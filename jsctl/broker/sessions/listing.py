@@ -24,6 +24,7 @@ class SubscriptionFacts:
     maximum: int
     client_id: int
     weight: int
+    account_tag: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def _facts(listed: Subscription) -> SubscriptionFacts:
     sub = _served(listed)
     target = sub.target
     return SubscriptionFacts(
-        listed.account.name,
+        sub.account.name,
         listed.subject.decode(errors="replace"),
         sub.queue.decode(errors="replace"),
         sub.sid.decode(errors="replace"),
@@ -61,6 +62,7 @@ def _facts(listed: Subscription) -> SubscriptionFacts:
         sub.maximum,
         target.client_id if target.served is Served.EACH else 0,
         sub.weight,
+        sub.account.tag,
     )
 
 

@@ -41,6 +41,7 @@ def vouched_of(session: VouchedClient) -> Vouched | None:
 def facts(session: VouchedClient) -> ClientFacts:
     """Who it is."""
     greeting, identity = session.greeting, session.context.identity
+    vouched = vouched_of(session)
     return ClientFacts(
         session.client_id,
         session.account.name,
@@ -54,7 +55,19 @@ def facts(session: VouchedClient) -> ClientFacts:
         issuer(session),
         identity.server_name,
         identity.cluster,
+        token="" if vouched is None else vouched.token,
+        name_tag="" if vouched is None else vouched.name,
+        tags=() if vouched is None else vouched.tags,
     )
+
+
+def given_token(session: VouchedClient) -> str:
+    """The JWT that it has logged in with, or was refused with; empty outside operator mode."""
+    vouched = vouched_of(session)
+    if vouched is not None:
+        return vouched.token
+    by_claims = session.context.router.accounts.logins.by_claims
+    return session.greeting.credentials.jwt if by_claims else ""
 
 
 def issuer(session: VouchedClient) -> str:

@@ -21,6 +21,7 @@ from jsctl.api.monitoring.jsz import JSzOptions
 from jsctl.api.server import EventFilterOptions, KickClientReq, ServerInfo
 from jsctl.api.strict import kind_of, quoted
 from jsctl.api.times import format_time
+from jsctl.broker.options import SECOND_NS
 from jsctl.broker.protocol import headers as header_block
 from jsctl.broker.system.encodings import compressed
 from jsctl.broker.system.monitoring.accounts import account_detail, accstatz
@@ -66,6 +67,7 @@ class Requester:
     user_tag: str = ""
     permissions: Permissions | None = None
     expires_ns: int = 0
+    """When it has to go; 0: never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +201,7 @@ class SysServices:
             account_name=who.account_tag or who.account,
             user_name=who.user_tag,
             permissions=who.permissions,
-            expires=who.expires_ns,
+            expires=_whole_seconds(who.expires_ns - view.now_ns) if who.expires_ns else 0,
         )
         return SysReply(dumps({"server": self._head(view), "data": encode(data)}))
 
@@ -335,6 +337,10 @@ def _account_reports(account: str) -> dict[str, tuple[type, Callable[..., object
         "CONNZ": of_account(SYS_ROUTES["CONNZ"], connz, "acc"),
         "SUBSZ": of_account(SYS_ROUTES["SUBSZ"], subsz, "account", subscriptions=True),
     }
+
+
+def _whole_seconds(length_ns: int) -> int:
+    return max(length_ns // SECOND_NS, 0) * SECOND_NS
 
 
 def _document(payload: bytes) -> dict[str, object]:

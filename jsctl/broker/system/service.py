@@ -12,6 +12,7 @@ from jsctl.broker import lazy
 from jsctl.broker.interest.targets import Captured, Namespace
 from jsctl.broker.login_options.permissions import SubjectPermission as Rules
 from jsctl.broker.routing.trace import Trace
+from jsctl.broker.sessions import standing
 from jsctl.broker.sessions.request_budget import PAGE_BYTES
 from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.system.client_events import ClientEvent, ClientEventKind
@@ -186,10 +187,14 @@ def _requester(account: Namespace, session: ClientSession | None) -> Requester:
     """Who asks: the account of the sink, as the request is answered for that."""
     if session is None:
         return Requester(account.name)
+    vouched = standing.vouched_of(session)
     return Requester(
         account.name,
         user=session.user,
+        account_tag=account.tag,
+        user_tag="" if vouched is None else vouched.name,
         permissions=shown_permissions(session),
+        expires_ns=0 if vouched is None else vouched.expires_ns,
     )
 
 

@@ -1,11 +1,20 @@
 """Account limits, account info, requests from whom they are not meant."""
 
+import json
 from typing import Any
 
 import pytest
 
 from jsctl.broker.handlers import api
-from jsctl.broker.handlers.decisions import BeginRestore, Decider, SendSnapshot
+from jsctl.broker.handlers.decisions import (
+    BeginRestore,
+    Decider,
+    ProposeMeta,
+    Reply,
+    SendSnapshot,
+)
+from jsctl.broker.handlers.view import AccountUsage, HeldBytes
+from jsctl.broker.jetstream.streams.config import ConfigLimits
 from tests.support.jetstream_rig import Rig
 
 
@@ -21,7 +30,6 @@ def _create(rig: Rig, **config: Any) -> Any:
 @pytest.mark.parametrize(
     ("limits", "config", "code"),
     [
-        ({"streams_max": 0}, {}, 10027),
         ({"bytes_required": True}, {}, 10113),
         ({"memory_stream_bytes_max": 5}, {"max_bytes": 6}, 10122),
         ({"store_stream_bytes_max": 5}, {"max_bytes": 6, "storage": "file"}, 10122),
@@ -105,3 +113,83 @@ def test_who_answers(subject: bytes, target: Decider) -> None:
 )
 def test_nobody_answers(subject: bytes) -> None:
     assert api.resolve(subject) is None
+
+
+def test_each_tier_has_limits_of_its_own() -> None:
+    rig = Rig(3)
+    rig.tiers = {"R1": {"streams_max": 1}, "R3": {"memory_max": 10, "bytes_required": True}}
+    assert _error(_create(rig, num_replicas=2))[0] == 10120
+    assert _error(_create(rig, num_replicas=3))[0] == 10113
+    assert _error(_create(rig, num_replicas=3, max_bytes=11))[0] == 10028
+    assert "error" not in _create(rig, num_replicas=3, max_bytes=10)
+    assert "error" not in _create(rig, name="T", subjects=["t"], max_bytes=99)
+    assert _error(_create(rig, name="U", subjects=["u"]))[0] == 10027
+
+
+def test_a_stream_gets_other_replicas_as_their_tier_allows() -> None:
+    rig = Rig(3)
+    rig.tiers = {"R1": {"memory_max": 10, "streams_max": 1}, "R3": {"memory_max": 4}}
+    _create(rig, max_bytes=5)
+
+    def scaled(replicas: int, most: int) -> int:
+        config: dict[str, Any] = {"name": "S", "subjects": ["s"], "storage": "memory"}
+        config |= {"num_replicas": replicas, "max_bytes": most}
+        answer = rig.ask("STREAM.UPDATE.S", config)
+        return int(answer["error"]["err_code"]) if "error" in answer else 0
+
+    assert scaled(2, 5) == 10120
+    assert scaled(3, 5) == 10028
+    assert scaled(3, 4) == 0
+    _create(rig, name="T", subjects=["t"], max_bytes=6)
+    assert scaled(1, 5) == 10028
+    # How many streams there are is asked only for more replicas.
+    assert scaled(1, 4) == 0
+    rig.tiers["R1"]["streams_max"] = 3
+    rig.tiers["R3"]["streams_max"] = 1
+    _create(rig, name="U", subjects=["u"], num_replicas=3, max_bytes=-1)
+    assert scaled(3, 3) == 10027
+
+
+def test_info_tells_of_tiers_that_are_given_or_used() -> None:
+    rig = Rig(3)
+    rig.tiers = {"R1": {}, "R2": {}, "R3": {"store_max": 9}}
+    _create(rig, num_replicas=3, max_bytes=7)
+    _create(rig, name="T", subjects=["t"], num_replicas=2, max_bytes=5)
+    del rig.tiers["R2"]
+    used = {"R3": HeldBytes(21), "R5": HeldBytes(0, 2), "R7": HeldBytes()}
+    rig.usage = AccountUsage(HeldBytes(21, 2), tiers=used)
+    info = rig.ask("INFO")
+    keys = ("memory", "storage", "reserved_memory", "streams")
+    told = {tier: tuple(one[key] for key in keys) for tier, one in info["tiers"].items()}
+    # Nothing is counted in a tier that is gone, but that there is a stream in it.
+    wanted = {"R1": (0, 0, 0, 0), "R2": (0, 0, 0, 1), "R3": (21, 0, 7, 1), "R5": (0, 2, 0, 0)}
+    assert told == wanted
+    assert tuple(info[key] for key in keys) == (21, 2, 12, 2)
+    limits = {tier: one["limits"]["max_storage"] for tier, one in info["tiers"].items()}
+    assert limits == {"R1": -1, "R2": 0, "R3": 9, "R5": 0}
+    assert info["limits"]["max_storage"] == 0
+
+
+@pytest.mark.parametrize(("own", "of_tier", "most"), [(0, 0, 1), (0, 2, 2), (3, 2, 2), (2, 3, 2)])
+def test_consumers_of_a_stream_have_the_lowest_of_its_limits(
+    own: int, of_tier: int, most: int
+) -> None:
+    """The server's default counts where nobody says anything."""
+    rig = Rig()
+    rig.config_limits = ConfigLimits(consumers_default_max=1)
+    _create(rig, max_consumers=own)
+    rig.tiers = {"R1": {"consumers_max": of_tier}}
+    made = 0
+    while made < 4:
+        config = {"name": f"c{made}", "ack_policy": "explicit"}
+        decision = rig.decide(
+            f"CONSUMER.CREATE.S.c{made}",
+            json.dumps({"stream_name": "S", "config": config}).encode(),
+        )
+        if isinstance(decision, Reply):
+            assert _error(json.loads(decision.payload))[0] == 10026
+            break
+        assert isinstance(decision, ProposeMeta)
+        rig.meta.note_in_flight(decision.entries)
+        made += 1
+    assert made == most

@@ -90,10 +90,11 @@ def test_limits_of_the_server_and_of_an_account_count_at_once() -> None:
     play = NodePlay(configured("A"))
     client = play.connect("a")
     options = configured("A")
-    limited = replace(options.accounts[0], jetstream=AccountJetStream(streams_max=0))
+    limited = replace(options.accounts[0], jetstream=AccountJetStream(streams_max=1))
     grown = replace(options.jetstream, store_bytes_max=5 << 30)
     reload(play, replace(options, accounts=(limited, options.accounts[1]), jetstream=grown))
-    answer = client.ask("$JS.API.STREAM.CREATE.S", name="S", subjects=["s"])
+    client.ask("$JS.API.STREAM.CREATE.S", name="S", subjects=["s"])
+    answer = client.ask("$JS.API.STREAM.CREATE.T", name="T", subjects=["t"])
     assert answer["error"]["err_code"] == 10027
     assert play.get("/jsz")[1]["config"]["max_storage"] == 5 << 30
 

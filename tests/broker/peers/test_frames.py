@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jsctl.broker.checksums import Checksums
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.jetstream.meta.placement import ServerFacts
-from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
+from jsctl.broker.jetstream.requests import ApiRequest, AskerClaims, ClientInfo
 from jsctl.broker.leafnodes.domains import BROKERS
 from jsctl.broker.peers import frames
 from jsctl.broker.peers.frames import decode_frame, encode_frames
@@ -44,6 +44,7 @@ from jsctl.broker.peers.items import (
     StateChunk,
 )
 from jsctl.broker.peers.outbox import frame_subject
+from jsctl.broker.peers.use_items import AccountUse, TierUse
 from jsctl.broker.peers.work_items import FinishedSeqs, WorkQuestion
 from tests.support.quick import examples
 
@@ -51,7 +52,10 @@ u64 = st.integers(0, 2**64 - 1)
 i64 = st.integers(-(2**63), 2**63 - 1)
 text = st.text(max_size=12)
 small = st.binary(max_size=20)
-clients = st.builds(ClientInfo, text, text, text, text, u64, text, text, text, text, i64)
+claims = st.builds(AskerClaims, text, text, st.lists(text, max_size=3).map(tuple))
+clients = st.builds(
+    ClientInfo, text, text, text, text, u64, text, text, text, text, i64, st.none() | claims
+)
 requests = st.builds(ApiRequest, text, small, small, small, small, clients, text, st.booleans())
 ranges = st.sets(u64, max_size=6).map(
     lambda some: list(zip(sorted(some)[:-1:2], sorted(some)[1::2], strict=False))
@@ -95,6 +99,8 @@ listed: st.SearchStrategy[dict[str, list[Item]]] = st.fixed_dictionaries(dict(
         ),
         max_size=2,
     ),
+    uses=st.lists(st.builds(AccountUse, text, i64, i64, i64, i64), max_size=2),
+    tier_uses=st.lists(st.builds(TierUse, text, text, i64, i64), max_size=2),
     rooms=st.lists(st.builds(DiskRoom, st.booleans()), max_size=2),
     wanted=st.lists(st.builds(RangeRequest, small, u64, ranges), max_size=2),
     checks=st.lists(st.builds(CheckRequest, small, u64), max_size=2),

@@ -189,8 +189,9 @@ class LeadingStream:
         False: the log takes nothing now, and it is tried again soon.
         """
         context, sink, admission = self._context, self._sink, self.admission
-        account = self._assigned.assignment.account
-        admission.refuse_all(context.refusal(account, volatile=self._volatile))
+        made = self._assigned.assignment
+        replicas = made.config.num_replicas
+        admission.refuse_all(context.refusal(made.account, replicas, volatile=self._volatile))
         if sink.messages or admission.in_flight.rest:
             traced, batch = sink.traced, without_request_info(sink.take())
             if traced:

@@ -83,8 +83,11 @@ class ConsumerWatcher(Protocol):
 class Quota(Protocol):
     """Limits on what streams may store, of accounts and of this server."""
 
-    def refusal(self, account: str, *, volatile: bool, now_ns: int) -> ApiError | None:
-        """Why no stream of an account may take messages now; None when there is room.
+    def refusal(
+        self, account: str, replicas: int, *, volatile: bool, now_ns: int
+    ) -> ApiError | None:
+        """Why no stream of an account with so many replicas may take messages now; None when there
+        is room.
 
         `volatile`: those that only memory holds.
         """
@@ -149,11 +152,11 @@ class ReplicaContext:
         meta = self.groups.by_name.get(GroupKind.META.value)
         return meta is not None and meta.raft.abreast
 
-    def refusal(self, account: str, *, volatile: bool) -> ApiError | None:
+    def refusal(self, account: str, replicas: int, *, volatile: bool) -> ApiError | None:
         """Why a stream may not take messages now: the disk, the server or its account is full."""
         if self.disk_full and not volatile:
             return api_error("JSInsufficientResourcesErr")
-        return self.quota.refusal(account, volatile=volatile, now_ns=self.now_ns)
+        return self.quota.refusal(account, replicas, volatile=volatile, now_ns=self.now_ns)
 
     def log(self, level: LogLevel, text: str) -> None:
         """A fact for the operator."""

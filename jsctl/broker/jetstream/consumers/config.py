@@ -52,9 +52,9 @@ def check_length(name: str) -> None:
 
 
 def replicas_of(config: ConsumerConfig, stream: StreamConfig) -> int:
-    """How many peers a consumer has."""
+    """How many peers a consumer has; no more than its stream, whatever it asks for."""
     if config.num_replicas:
-        return config.num_replicas
+        return min(config.num_replicas, max(1, stream.num_replicas))
     shared = stream.retention is not Retention.LIMITS
     if config.durable_name or shared:
         return max(1, stream.num_replicas)

@@ -12,7 +12,7 @@ from jsctl.api.cluster import Placement
 from jsctl.api.codec import decode, encode
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.stream import StreamConfig
-from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
+from jsctl.broker.jetstream.requests import ApiRequest, AskerClaims, ClientInfo
 from jsctl.dataclass import dataclass
 
 UNDATED = -1
@@ -142,12 +142,22 @@ def _request_from(document: Mapping[str, object] | None) -> ApiRequest | None:
 
 def _client_document(client: ClientInfo) -> Document:
     # What `asdict` makes, without its copies: all values are words and numbers.
-    return dict(zip(ClientInfo.__slots__, _FACTS(client), strict=True))
+    found: Document = dict(zip(ClientInfo.__slots__, _FACTS(client), strict=True))
+    if client.claims is None:
+        del found["claims"]  # So that others read this which know of none.
+    else:
+        claims = client.claims
+        found["claims"] = {"issuer": claims.issuer, "name": claims.name, "tags": claims.tags}
+    return found
 
 
 def _client_from(document: object) -> ClientInfo:
     assert isinstance(document, dict)
-    return ClientInfo(**document)
+    claims = document.get("claims")
+    if claims is None:
+        return ClientInfo(**document)
+    known = AskerClaims(claims["issuer"], claims["name"], tuple(claims["tags"]))
+    return ClientInfo(**{**document, "claims": known})
 
 
 def _group_document(group: GroupAssignment) -> Document:

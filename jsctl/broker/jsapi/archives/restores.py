@@ -36,6 +36,7 @@ from jsctl.broker.jetstream.meta.assignments import (
     stream_document,
     stream_from,
 )
+from jsctl.broker.jetstream.quotas import TierLimits
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jsapi.archives.building import CONFIG_INDEX, ArchivedConsumer, RestoreBuild
 from jsctl.broker.jsapi.archives.restore import Restore, RestoreStage
@@ -128,8 +129,12 @@ class Restores:
         self.answer(request, dumps(StreamRestoreResponse(head=head("stream_restore", error))))
 
     def _consumers_max(self, made: StreamAssignment) -> int:
-        default = self.view.config_limits.consumers_default_max
-        most = consumer_create.consumers_max(made, self.view.account(made.account), default)
+        """So many are read; which tiers they are in is seen when all of them are there."""
+        quota = self.view.account(made.account)
+        limits = None if quota is None else quota.maybe_limits(made.config.num_replicas)
+        tiered = quota is not None and quota.tiered
+        bound = consumer_create.own_consumers_max if tiered else consumer_create.consumers_max
+        most = bound(made, limits or TierLimits(), self.view.config_limits.consumers_default_max)
         return most if most >= 0 else sys.maxsize
 
     def _new(self, made: StreamAssignment) -> Restore:
@@ -194,6 +199,8 @@ class Restores:
         try:
             taken = TakenSubjects()
             consumers = [self._consumer(one, archived, taken) for archived in one.build.consumers]
+            configs = [made.config for _, made in consumers]
+            consumer_create.check_restored(self.view, one.assignment, configs)
         except ApiError as error:
             one.fail(error)
             return

@@ -51,17 +51,19 @@ class RestoreRoom:
         return used + sum(other.build.size_bytes for other in alike) > most
 
     def _account_is_full(self, one: Restore, alike: list[Restore], volatile: bool) -> bool:
-        account = one.assignment.account
+        account, replicas = one.assignment.account, one.assignment.config.num_replicas
         quota = self.view.account(account)
-        if quota is None:
+        limits = None if quota is None else quota.maybe_limits(replicas)
+        if quota is None or limits is None:
             return True
-        most = quota.memory_max if volatile else quota.store_max
+        most = limits.stored_max(replicas, memory=volatile)
         if most < 0:
             return False
-        usage = self.view.account_usage(account)
+        held = self.view.account_usage(account).of_tier(limits.tier)
         restored = sum(
             other.build.size_bytes * len(other.assignment.group.peers)
             for other in alike
             if other.assignment.account == account
+            and quota.tier(other.assignment.config.num_replicas) == limits.tier
         )
-        return (usage.memory_bytes if volatile else usage.store_bytes) + restored > most
+        return held.bytes(memory=volatile) + restored > most

@@ -1,6 +1,7 @@
 """`/accountz`, `/accstatz` and the account services of `$SYS.REQ.ACCOUNT`."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from jsctl.api.fields import Json
 from jsctl.api.monitoring.accountz import (
@@ -13,9 +14,16 @@ from jsctl.api.monitoring.accountz import (
 )
 from jsctl.api.server import DataStats, MsgBytes
 from jsctl.api.times import format_time
+from jsctl.broker import lazy
+from jsctl.broker.accounts.imports import Wiring
 from jsctl.broker.options import ExportOptions, ImportOptions, MappingOptions
 from jsctl.broker.system.monitoring.view import AccountFacts, ServerView
 from jsctl.broker.system.monitoring.words import Refused
+
+if TYPE_CHECKING:
+    from jsctl.broker.claims import telling
+else:
+    telling = lazy.module("jsctl.broker.claims.telling", optional=True)
 
 # (service of the system account, name in the importing account, told who asks)
 _SYSTEM_SERVICES = (
@@ -24,6 +32,16 @@ _SYSTEM_SERVICES = (
     ("$SYS.REQ.ACCOUNT.{}.STATZ", "$SYS.REQ.ACCOUNT.PING.STATZ", False),
     ("$SYS.REQ.USER.{}.INFO", "$SYS.REQ.USER.INFO", True),
 )
+_USER_INFO = _SYSTEM_SERVICES[-1]
+"""The one that the system account takes itself."""
+# (what the system account offers, how it answers)
+_SYSTEM_EXPORTS = (
+    ("$SYS.DEBUG.SUBSCRIBERS", "Singleton"),
+    ("$SYS.REQ.ACCOUNT.*.CONNZ", "Streamed"),
+    ("$SYS.REQ.ACCOUNT.*.STATZ", "Streamed"),
+    ("$SYS.REQ.USER.*.INFO", "Singleton"),
+)
+_JETSTREAM_EXPORT = ("$JS.API.>", "Singleton")
 _RESPONSE_TYPES = {"singleton": "Singleton", "stream": "Streamed", "chunked": "Chunked"}
 _JETSTREAM_SERVICE = ("$JS.API.>", "$JS.API.>", True)
 
@@ -46,22 +64,25 @@ def account_detail(view: ServerView, name: str) -> AccountDetailz:
     if account is None:
         raise Refused(f"Account {name} does not exist")
     system = name == view.settings.system_account
-    given = view.account_options(name)
-    return AccountDetailz(
+    given, imports = view.account_options(name), view.imports(name)
+    detail = AccountDetailz(
         account_name=name,
         update_time=format_time(account.updated_ns),
         is_system=system,
         expired=account.expired,
-        complete=account.complete,
+        complete=given.claims is None or given.claims.imports == len(imports),
         jetstream_enabled=account.jetstream,
         leafnode_connections=account.leafs,
         client_connections=account.clients,
         subscriptions=account.subscriptions,
         mappings={one.source: _targets(one) for one in given.mappings} or None,
-        exports=tuple(map(_export, given.exports)),
+        exports=(
+            *map(_export, given.exports),
+            *(_system_exports(view) if system else ()),
+        ),
         imports=(
-            *map(_import, given.imports),
-            *(() if system else _system_imports(view, account)),
+            *map(_import, imports),
+            *_system_imports(view, name, system=system),
         ),
         jwt=account.jwt,
         issuer_key=account.issuer_key,
@@ -69,6 +90,9 @@ def account_detail(view: ServerView, name: str) -> AccountDetailz:
         tags=account.tags,
         sublist_stats=view.sublist_stats(name),
     )
+    if given.claims is None:
+        return detail
+    return telling.with_claims(detail, given.claims, view.now_ns)
 
 
 def accstatz(view: ServerView, options: AccountStatzOptions) -> AccountStatz:
@@ -132,12 +156,21 @@ def _export(export: ExportOptions) -> Json:
     found: dict[str, Json] = {"subject": export.subject, "type": _kind(export)}
     if export.service:
         found["response_type"] = _RESPONSE_TYPES[export.response_type]
+    if export.latency_subject:
+        found["service_latency"] = _latency(export)
     if export.accounts:
         found["approved_accounts"] = list(export.accounts)
     return found
 
 
-def _import(wanted: ImportOptions) -> Json:
+def _latency(export: ExportOptions) -> Json:
+    # Of none in a hundred are those that a header asks for.
+    sampling = export.latency_sampling or "headers"
+    return {"sampling": sampling, "results": export.latency_subject}
+
+
+def _import(wiring: Wiring) -> Json:
+    wanted, export = wiring.wanted, wiring.export
     local = wanted.to or wanted.subject
     if wanted.prefix:
         local = f"{wanted.prefix.rstrip('.')}.{wanted.subject}"
@@ -150,6 +183,7 @@ def _import(wanted: ImportOptions) -> Json:
         "invalid": False,
         "share": wanted.share,
         "tracking": False,
+        **({"latency": _latency(export)} if wanted.service and export.latency_subject else {}),
     }
 
 
@@ -157,13 +191,23 @@ def _kind(crossing: ExportOptions | ImportOptions) -> str:
     return "service" if crossing.service else "stream"
 
 
-def _system_imports(view: ServerView, account: AccountFacts) -> list[Json]:
-    services = list(_SYSTEM_SERVICES)
+def _system_exports(view: ServerView) -> list[Json]:
+    services = list(_SYSTEM_EXPORTS)
     if view.settings.jetstream:
+        services.append(_JETSTREAM_EXPORT)
+    return [
+        {"subject": subject, "type": "service", "response_type": answers}
+        for subject, answers in services
+    ]
+
+
+def _system_imports(view: ServerView, name: str, *, system: bool) -> list[Json]:
+    services = [_USER_INFO] if system else list(_SYSTEM_SERVICES)
+    if view.settings.jetstream and not system:
         services.append(_JETSTREAM_SERVICE)
     return [
         {
-            "subject": subject.format(account.name),
+            "subject": subject.format(name),
             "account": view.settings.system_account,
             "to": local,
             "local_subject": local,

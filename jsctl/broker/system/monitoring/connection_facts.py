@@ -8,16 +8,20 @@ from jsctl.api.server import DataStats, MsgBytes
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.interest.targets import ROUTE_IDS_FROM, LeafLink, RouteLink
 from jsctl.broker.linking.link_counts import LinkTraffic
+from jsctl.broker.login_options.operators import SECOND_NS, AccountClaims
 from jsctl.broker.routes.types import LinkFacts
 from jsctl.broker.sessions import listing, standing
 from jsctl.broker.sessions.listing import SubscriptionFacts
 from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.system.monitoring.view import AccountFacts, ConnFacts, RouteFacts
 
+NO_CLAIMS = AccountClaims()
+
 
 def conn_facts(session: ClientSession, *, closed: bool = False) -> ConnFacts:
     """A client connection, open or closed."""
-    greeting, remote, account = session.greeting, session.remote, session.account.name
+    greeting, remote = session.greeting, session.remote
+    vouched = standing.vouched_of(session)
     return ConnFacts(
         cid=session.client_id,
         host=remote.remote_host,
@@ -37,7 +41,11 @@ def conn_facts(session: ClientSession, *, closed: bool = False) -> ConnFacts:
         lang=greeting.lang,
         version=greeting.version,
         user=session.user,
-        account=account,
+        account=session.account.name,
+        account_tag=session.account.tag,
+        jwt=standing.given_token(session),
+        bearer=None if vouched is None else vouched.bearer,
+        tags=() if vouched is None else vouched.tags,
         issuer_key=standing.issuer(session),
         kept_subscriptions=partial(client_subscriptions, session) if closed else tuple,
     )
@@ -47,7 +55,7 @@ def sub_detail(sub: SubscriptionFacts, *, of_client: bool = False) -> SubDetail:
     """One subscription; a client's are told without the account, which is the client's."""
     return SubDetail(
         account="" if of_client else sub.account,
-        account_tag="" if of_client else sub.account,
+        account_tag="" if of_client else sub.account_tag,
         subject=sub.subject,
         qgroup=sub.queue,
         sid=sub.sid,
@@ -91,13 +99,19 @@ def route_facts(fact: LinkFacts, link: RouteLink, last_ns: int) -> RouteFacts:
 
 
 def account_facts(
-    account: Account, updated_ns: int, leafs: LinkTraffic, *, jetstream: bool
+    account: Account, updated_ns: int, leafs: LinkTraffic, now_ns: int, *, jetstream: bool
 ) -> AccountFacts:
     """An account with its local connections and counters; `leafs` is what of these went over
     connections of leaf nodes."""
+    claims = account.options.claims or NO_CLAIMS
     return AccountFacts(
         name=account.name,
+        tag=account.tag,
         updated_ns=updated_ns,
+        expired=0 < claims.expires_s * SECOND_NS <= now_ns,
+        jwt=claims.token,
+        issuer_key=claims.issuer,
+        tags=claims.tags,
         jetstream=jetstream,
         clients=account.connections,
         leafs=account.leafs,

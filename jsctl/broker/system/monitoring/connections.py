@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from jsctl.api.monitoring.connz import (
     ConnInfo,
@@ -18,6 +19,7 @@ from jsctl.api.monitoring.connz import (
     SubszOptions,
 )
 from jsctl.api.times import format_duration, format_time
+from jsctl.broker import lazy
 from jsctl.broker.subject.matching import overlapping
 from jsctl.broker.subject.validity import is_valid_literal
 from jsctl.broker.system.monitoring.view import ConnFacts, ListedConn, RouteFacts, ServerView
@@ -29,6 +31,11 @@ from jsctl.broker.system.monitoring.words import (
     time_or_nothing,
     uptime,
 )
+
+if TYPE_CHECKING:
+    from jsctl.broker.claims import telling
+else:
+    telling = lazy.module("jsctl.broker.claims.telling", optional=True)
 
 OPEN, CLOSED, ALL = 0, 1, 2
 GLOBAL_ACCOUNT = "$G"
@@ -158,11 +165,25 @@ def conn_info(view: ServerView, conn: ConnFacts, options: ConnzOptions) -> ConnI
         account=conn.account if auth and conn.account != GLOBAL_ACCOUNT else "",
         subscriptions_list=subjects,
         subscriptions_list_detail=details,
-        jwt=conn.jwt if auth else "",
+        jwt=_shown_token(conn) if auth else "",
         issuer_key=conn.issuer_key if auth else "",
-        name_tag=conn.account_tag or conn.account if auth else "",
+        name_tag=_shown_tag(conn) if auth else "",
         tags=conn.tags if auth else (),
     )
+
+
+def _shown_token(conn: ConnFacts) -> str:
+    """Not one that makes a user of whoever sees it."""
+    if not conn.jwt:
+        return ""
+    bearer = telling.is_bearer(conn.jwt) if conn.bearer is None else conn.bearer
+    return "" if bearer else conn.jwt
+
+
+def _shown_tag(conn: ConnFacts) -> str:
+    """What people call its account, unless that is where clients are before they log in."""
+    nowhere = conn.stop_ns and conn.account == GLOBAL_ACCOUNT
+    return "" if nowhere else conn.account_tag or conn.account
 
 
 def routez(view: ServerView, options: RoutezOptions) -> Routez:

@@ -1,5 +1,7 @@
 """`/varz`, `IDZ`, `STATSZ` and who this server is."""
 
+from typing import TYPE_CHECKING
+
 from jsctl.api.codec import encode
 from jsctl.api.monitoring.jsz import JetStreamVarz
 from jsctl.api.monitoring.statsz import DiskIOWaitStats, Statsz
@@ -14,9 +16,15 @@ from jsctl.api.server import (
     StaleConnectionStats,
 )
 from jsctl.api.times import format_time
+from jsctl.broker import lazy
 from jsctl.broker.system.monitoring.view import PerKind, ServerView, Totals
 from jsctl.broker.system.monitoring.words import number, uptime
 from jsctl.dataclass import replace
+
+if TYPE_CHECKING:
+    from jsctl.broker.claims import telling
+else:
+    telling = lazy.module("jsctl.broker.claims.telling", optional=True)
 
 META_GROUP = "_meta_"
 JETSTREAM_FLAG = 1
@@ -69,8 +77,12 @@ def jetstream_varz(view: ServerView, *, whole: bool = True) -> JetStreamVarz:
 def varz(view: ServerView, options: object) -> dict[str, object]:
     """Everything about the process. `options` has nothing in it."""
     fields: dict[str, object] = {}
-    totals = view.totals()
-    for key, value in encode(_varz(view, totals)).items():
+    totals, operators = view.totals(), view.settings.operators
+    found = _varz(view, totals)
+    if operators:
+        said = telling.operators(operators)
+        found = replace(found, trusted_operators_jwt=operators, trusted_operators_claim=said)
+    for key, value in encode(found).items():
         fields[key] = value
         if key == "version" and view.settings.product_version:
             fields["jsctl_version"] = view.settings.product_version

@@ -1,6 +1,6 @@
 """JetStream of this server as facts for monitoring: use, limits, assets, raft groups."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from jsctl.api.account import ApiStats
 from jsctl.api.monitoring.health import RaftzGroup, RaftzGroupPeer
@@ -22,6 +22,7 @@ from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.handlers.answers import peer_info
 from jsctl.broker.handlers.consumer_info import consumer_info
 from jsctl.broker.handlers.streams import stream_info
+from jsctl.broker.jetstream.quotas import ALL, TierLimits
 from jsctl.broker.jsapi.live_view import ApiView, known_leader
 from jsctl.broker.options import COMPATIBLE_API_LEVEL, Options, SyncMode
 from jsctl.broker.raft.types import Role
@@ -42,6 +43,7 @@ _STATES = {
     Role.CANDIDATE: "CANDIDATE",
     Role.PRE_CANDIDATE: "CANDIDATE",
 }
+_NOTHING = TierLimits(memory_max=0, store_max=0)
 
 
 def config(options: Options) -> JetStreamConfig:
@@ -82,8 +84,8 @@ class JetStreamReport:
     engine: Engine
     view: ApiView
     options: Options
-    accounts: tuple[str, ...]
-    """Accounts that may use JetStream."""
+    accounts: Mapping[str, str]
+    """Accounts that may use JetStream, and what people call them."""
 
     def facts(self, *, accounts: bool = True) -> JetStreamFacts:
         """All there is to tell but the infos of assets."""
@@ -146,15 +148,17 @@ class JetStreamReport:
 
     def _account(self, name: str, replicas: list[StreamReplica]) -> JsAccountFacts:
         memory, store = self._used(replicas)
-        known = self.view.account(name)
+        quota = self.view.account(name)
+        # What tiers may have is told nowhere here.
+        whole = None if quota is None else quota.tiers.get(ALL, _NOTHING)
         counts = self.view.usage.counts.get(name)
         return JsAccountFacts(
             name=name,
-            tag=name,
+            tag=self.accounts[name],
             memory=memory,
             store=store,
-            memory_reserved=known.memory_max if known is not None else -1,
-            store_reserved=known.store_max if known is not None else -1,
+            memory_reserved=whole.memory_max if whole is not None else -1,
+            store_reserved=whole.store_max if whole is not None else -1,
             api_total=counts.total if counts is not None else 0,
             api_errors=counts.errors if counts is not None else 0,
             streams=[self._stream(one) for one in sorted(replicas, key=_name_of)],

@@ -9,6 +9,7 @@ from jsctl.api.monitoring.health import RaftzGroup
 from jsctl.api.stream import StreamInfo
 from jsctl.broker import lazy
 from jsctl.broker.accounts.accounts import Account
+from jsctl.broker.accounts.imports import Wiring
 from jsctl.broker.interest.links import GatewayLink
 from jsctl.broker.interest.targets import ROUTE_IDS_FROM, LeafLink, Subscription
 from jsctl.broker.linking.link_counts import LinkTraffic
@@ -49,6 +50,7 @@ else:
 
 
 OWN_REQUESTS = b"$SYS.REQ.SERVER."
+NOBODY: Mapping[str, str] = {}
 EVERYBODY = "PING"
 """What stands in the place of a server's id in requests for all."""
 
@@ -259,12 +261,17 @@ class MonitorView:
     def _account(self, account: Account, loaded_ns: int, *, jetstream: bool) -> AccountFacts:
         leafs = self._server.leafs
         over = LinkTraffic() if leafs is None else leafs.connections.traffic_of(account)
-        return facts.account_facts(account, loaded_ns, over, jetstream=jetstream)
+        return facts.account_facts(account, loaded_ns, over, self.now_ns, jetstream=jetstream)
 
     def account_options(self, name: str) -> AccountOptions:
         """How an account is configured; nothing of one that is not known."""
         found = self._server.accounts.get(name)
         return AccountOptions() if found is None else found.options
+
+    def imports(self, name: str) -> Sequence[Wiring]:
+        """What an account has of others: all that it wants, but for what it is not given."""
+        found = self._server.accounts.get(name)
+        return () if found is None else self._server.router.imports.of(found)
 
     def account_subscriptions(
         self, account: str, wanted: Meets | None, offset: int, limit: int
@@ -289,14 +296,15 @@ class MonitorView:
 
     # JetStream
 
-    def _jetstream_accounts(self) -> tuple[str, ...]:
+    def _jetstream_accounts(self) -> dict[str, str]:
+        """Those that may use it, and what people call them."""
         view = self._server.jetstream
         if view is None:
-            return ()
-        names = [account.name for account in self._server.accounts]
-        return tuple(name for name in names if view.usage.enabled(name))
+            return {}
+        accounts, enabled = self._server.accounts, view.usage.enabled
+        return {account.name: account.tag for account in accounts if enabled(account.name)}
 
-    def _report(self, accounts: tuple[str, ...] = ()) -> "JetStreamReport | None":
+    def _report(self, accounts: Mapping[str, str] = NOBODY) -> "JetStreamReport | None":
         server = self._server
         view = server.jetstream
         if view is None or view.engine.cluster.removed:

@@ -78,6 +78,7 @@ def settings(
         metadata=dict(options.server_metadata),
         feature_flags=dict(options.feature_flags),
         system_account=system_account(options) if options.has_system_account else "",
+        operators=options.operator.tokens,
         jetstream=options.jetstream.enabled,
         clustered=options.replicated,
         leaf=_leaf(options, addresses),

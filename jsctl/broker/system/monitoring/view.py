@@ -27,6 +27,7 @@ from jsctl.api.monitoring.varz import (
 )
 from jsctl.api.server import DataStats
 from jsctl.api.stream import StreamInfo
+from jsctl.broker.accounts.imports import Wiring
 from jsctl.broker.options import AccountOptions
 from jsctl.dataclass import dataclass
 
@@ -78,6 +79,8 @@ class Settings:
     metadata: Mapping[str, str] = field(default_factory=dict)
     feature_flags: Mapping[str, bool] = field(default_factory=dict)
     system_account: str = "$SYS"
+    operators: tuple[str, ...] = ()
+    """JWTs of those who are trusted to sign accounts."""
     jetstream: bool = False
     """JetStream is configured."""
     clustered: bool = False
@@ -167,6 +170,8 @@ class ConnFacts:
     account: str = ""
     account_tag: str = ""
     jwt: str = ""
+    bearer: bool | None = None
+    """Who has the JWT is the user; None: nobody has looked, as it was refused."""
     issuer_key: str = ""
     tags: tuple[str, ...] = ()
     kept_subscriptions: Callable[[], Sequence[SubDetail]] = tuple
@@ -230,7 +235,6 @@ class AccountFacts:
     tag: str = ""
     updated_ns: int = 0
     expired: bool = False
-    complete: bool = True
     jetstream: bool = False
     clients: int = 0
     leafs: int = 0
@@ -371,6 +375,9 @@ class ServerView(Protocol):
 
     def account_options(self, name: str) -> AccountOptions:
         """How an account is configured; nothing of one that is not known."""
+
+    def imports(self, name: str) -> Sequence[Wiring]:
+        """What an account has of others: all that it wants, but for what it is not given."""
 
     def account_subscriptions(
         self, account: str, wanted: Meets | None, offset: int, limit: int

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from jsctl.api.cluster import Placement
+from jsctl.api.codec import dumps
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.stream import StreamConfig, StreamSource
 from jsctl.broker.jetstream.meta import wording
@@ -14,6 +15,8 @@ from jsctl.broker.jetstream.meta.assignments import (
     GroupAssignment,
     Origin,
     StreamAssignment,
+    stream_document,
+    stream_from,
 )
 from jsctl.broker.jetstream.meta.entries import (
     MetaServer,
@@ -26,7 +29,7 @@ from jsctl.broker.jetstream.meta.entries import (
     settle_group,
 )
 from jsctl.broker.jetstream.meta.state import ChangeKind, Meta, MetaChange
-from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
+from jsctl.broker.jetstream.requests import ApiRequest, AskerClaims, ClientInfo
 
 CLIENT = ClientInfo(account="A", user="u", server="n1")
 REQUEST = ApiRequest("A", b"$JS.API.STREAM.CREATE.S", b"_INBOX.\xff", b"", b"{}", CLIENT, "p1")
@@ -103,6 +106,17 @@ def test_removing_a_stream_removes_its_consumers_first() -> None:
     assert meta.apply(12, assign_consumer(_consumer())) == 0
     assert meta.consumers("A", "S") == {}
     assert [made.name for made in meta.assets()] == ["T"]
+
+
+@pytest.mark.parametrize("claims", [None, AskerClaims("AB", "owner", ("a", "b"))])
+def test_what_the_jwt_of_who_asked_says_is_kept_where_there_is_one(
+    claims: AskerClaims | None,
+) -> None:
+    client = replace(CLIENT, claims=claims)
+    made = replace(_stream(), client=client, request=replace(REQUEST, client=client))
+    document = stream_document(made)
+    assert stream_from(json.loads(dumps(document))) == made
+    assert "claims" in document["client"] or claims is None  # type: ignore[operator]
 
 
 def test_updates_carry_both_sides() -> None:

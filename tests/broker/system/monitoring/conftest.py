@@ -26,6 +26,7 @@ from jsctl.api.monitoring.jsz import (
 )
 from jsctl.api.monitoring.varz import ClusterOptsVarz
 from jsctl.api.stream import StreamConfig, StreamInfo, StreamState
+from jsctl.broker.accounts.imports import Wiring
 from jsctl.broker.options import AccountOptions
 from jsctl.broker.subject.matching import matches, subset
 from jsctl.broker.subject.validity import has_wildcard
@@ -204,6 +205,9 @@ class FakeView:
 
     def account_options(self, name: str) -> AccountOptions:
         return AccountOptions(name=name)
+
+    def imports(self, name: str) -> Sequence[Wiring]:
+        return ()
 
     def listens(self, cid: int, wanted: Meets) -> bool:
         return any(wanted(sub.subject.encode()) for sub in self.subscriptions_of(cid))
