@@ -194,10 +194,13 @@ def test_a_sentinel_is_who_says_nothing(kind: str, tmp_path: Path) -> None:
     world.account("A", Account(signing_keys=(scope(key, replace(FREE, bearer_token=True)),)))
     bearing = world.user("A", rules=replace(FREE, bearer_token=True))
     scoped = world.user("A", rules=UserPermissionLimits(), issuer=key)
+    ways: tuple[dict[str, object], ...] = (
+        {}, {"user": "u", "pass": "p"}, {"auth_token": "t"}, {"jwt": "x"},
+    )  # fmt: skip
     for sentinel in (bearing, scoped):
         config = world.config() + f'default_sentinel: "{sentinel.token}"\n'
         with KINDS[kind](config=config) as server:
-            for said in ({}, {"user": "u", "pass": "p"}, {"auth_token": "t"}, {"jwt": "x"}):
+            for said in ways:
                 with Caller(server.port) as caller:
                     assert caller.login(said)
             with Caller(server.port) as caller:

@@ -111,7 +111,14 @@ CASES = {
     "the subject has another name": Case(other_position, False, "mine.x"),
     "an account that nobody knows": Case(plain("open.a", account="unknown"), False, "open.a"),
 }
-REFUSED_TOKENS = {
+
+
+def wrong_kind(world: OperatorWorld, name: str, kind: Kind) -> Import:
+    """An import of one kind with a token for the other one."""
+    return with_token(kind="stream" if kind == "service" else "service")(world, name, kind)
+
+
+REFUSED_TOKENS: dict[str, Callable[[OperatorWorld, str, Kind], Import]] = {
     "no token at all": plain("tok.a", token="x"),
     "a token for something else": with_token(of="other.a"),
     "a token for less": with_token("tok.>", "tok.a"),
@@ -120,9 +127,7 @@ REFUSED_TOKENS = {
     "a token of an unknown key": with_token(by="stranger"),
     "a token that is expired": with_token(expires_s=NOW_S - 10),
     "a token that is revoked": with_token("rev.a", "rev.a", issued_s=NOW_S - HOUR_S),
-    "a token of the other kind": lambda world, name, kind: with_token(
-        kind="stream" if kind == "service" else "service"
-    )(world, name, kind),
+    "a token of the other kind": wrong_kind,
 }
 
 

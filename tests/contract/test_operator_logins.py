@@ -263,7 +263,8 @@ SIGNATURES: dict[str, Callable[[Member, str], str]] = {
 def test_a_signature_is_the_users_own(server: Broker, worlds: Worlds, what: str) -> None:
     member = worlds.main.user("A")
     with Caller(server.port) as caller:
-        said = {"jwt": member.token, "sig": SIGNATURES[what](member, caller.challenge)}
+        signature = SIGNATURES[what](member, caller.challenge)
+        said: dict[str, object] = {"jwt": member.token, "sig": signature}
         assert not caller.login(said)
         assert caller.refusal == VIOLATION
 
@@ -320,11 +321,12 @@ def test_a_changed_jwt_is_none(server: Broker, worlds: Worlds) -> None:
 
 def test_what_stands_beside_a_jwt_does_not_count(server: Broker, worlds: Worlds) -> None:
     member, other = worlds.main.user("A"), worlds.main.user("own")
-    for more in (
+    beside: tuple[dict[str, object], ...] = (
         {"user": "u", "pass": "p"},
         {"auth_token": "t"},
         {"nkey": other.pair.public},
-    ):
+    )
+    for more in beside:
         with Caller(server.port) as caller:
             assert caller.login(member.login(caller.challenge, **more)), more
             assert who(caller)["account"] == worlds.main.tenants["A"].public
