@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jsctl.auth.claims import Account, UserPermissionLimits
+from jsctl.auth.claims import Account, Permission, Permissions, UserPermissionLimits
 from jsctl.auth.keys import KeyKind, generate
 from jsctl.dataclass import replace
 from jsctl.testing import Broker
@@ -166,3 +166,32 @@ def test_both_are_in_operator_mode(kinds: tuple[str, str], tmp_path: Path) -> No
                 told(hub, "y")
                 here.ask(b"PUB y 0\r\n\r\n")
                 assert there.line() == "MSG y 1 0"
+
+
+@pytest.mark.parametrize("kinds", PAIRS, ids=IDS)
+def test_permissions_of_a_leaf_node(kinds: tuple[str, str], world: OperatorWorld) -> None:
+    permissions = Permissions(Permission(("up.>", "$LDS.>")), Permission(("down.>",)))
+    member = world.user("A", rules=replace(FREE, permissions=permissions))
+    with KINDS[kinds[0]](config=hub_block() + world.config(), name="hub") as hub:
+        config = spoke(leaf_port(hub), world.credentials(member, "few.creds"))
+        with KINDS[kinds[1]](config=config, name="leaf") as leaf:
+            wait_for(lambda: len(leafz(hub)) == len(leafz(leaf)) == 1, "they are connected")
+            with Caller(hub.port) as here, Caller(leaf.port) as there:
+                assert here.login(world.user("A").login(here.challenge))
+                assert there.login({})
+                here.ask(b"SUB up.x 1\r\nSUB no.x 2\r\n")
+                there.ask(b"SUB down.x 1\r\nSUB no.y 2\r\n")
+
+                def heard() -> list[str]:
+                    there.ask(b"PUB no.x 0\r\n\r\nPUB up.x 0\r\n\r\n")
+                    return [line for line in here.ask(b"") if line.startswith("MSG")]
+
+                found = wait_for(heard, "a message goes up")
+                assert set(found) == {"MSG up.x 1 0"}
+
+                def below() -> list[str]:
+                    here.ask(b"PUB no.y 0\r\n\r\nPUB down.x 0\r\n\r\n")
+                    return [line for line in there.ask(b"") if line.startswith("MSG")]
+
+                found = wait_for(below, "a message goes down")
+                assert set(found) == {"MSG down.x 1 0"}

@@ -79,7 +79,7 @@ def test_storage(world: OperatorWorld) -> None:
 
 
 def test_a_mapping_that_makes_no_sense_is_left_out(world: OperatorWorld) -> None:
-    mappings = {
+    mappings: dict[str, tuple[WeightedMapping, ...]] = {
         "good": (WeightedMapping("to", 50),),
         "bad.*": (WeightedMapping("to.{{wildcard(5)}}"),),
     }
