@@ -19,15 +19,22 @@ from jsctl.broker.accounts.identity import (
 from jsctl.broker.claims.hours import HoursUnknown, open_for_ns
 from jsctl.broker.claims.rules import BadTemplate, Subject, filled_in, user_rules
 from jsctl.broker.claims.verifying import NotBelieved as NotBelieved
+from jsctl.broker.claims.verifying import is_of_user
 from jsctl.broker.claims.verifying import user as read_user
-from jsctl.broker.login_options.operators import NO_LIMIT, AccountClaims, UserRules
+from jsctl.broker.login_options.operators import NO_LIMIT, AccountClaims, SigningKey, UserRules
 
 SECOND_NS = 1_000_000_000
 EVERYBODY = "*"
+MAPPED_BITS = 96
+"""In front of an IPv4 address that is written as one of IPv6."""
 
 
 class Revoked(NotBelieved):
     """The JWT was issued before it was revoked."""
+
+
+class BearerRefused(NotBelieved):
+    """The account does not allow that the JWT alone is enough."""
 
 
 def identify(
@@ -36,16 +43,21 @@ def identify(
     """The user of a JWT. Raises NotBelieved."""
     operator = logins.operator
     assert operator is not None
-    token = given.jwt or operator.sentinel
+    token = given.jwt
+    if operator.sentinel and not is_of_user(token):
+        token = operator.sentinel
     if not token:
         raise NotBelieved("authentication requires a user JWT")
     user = read_user(token, seen.now_ns // SECOND_NS)
     account, claims = _account_of(logins, user)
-    rules = _rules(user, account, claims)
+    key = _key(user, claims)
+    rules = _rules(user, account, claims, key)
     if claims.expires_s and claims.expires_s * SECOND_NS <= seen.now_ns:
         raise NotBelieved("account JWT has expired")
+    if claims.callout_users and user.head.sub not in claims.callout_users:
+        raise NotBelieved("its account has others asked, and callouts are not supported")
     if rules.bearer and claims.no_bearer:
-        raise NotBelieved("account does not allow bearer tokens")
+        raise BearerRefused("account does not allow bearer tokens")
     if rules.proxy_required:
         raise NotBelieved("proxy connection required")
     if rules.connection_types and connection_type not in rules.connection_types:
@@ -64,6 +76,7 @@ def identify(
         vouched=Vouched(
             token=token,
             issuer=user.head.iss,
+            role=key.role,
             name=user.head.name,
             tags=user.nats.generic.tags,
             subscriptions_max=_least(rules.subscriptions_max, account.limits.subscriptions_max),
@@ -88,11 +101,18 @@ def _account_of(logins: Logins, user: Claims[User]) -> tuple[Account, AccountCla
     return account, claims
 
 
-def _rules(user: Claims[User], account: Account, claims: AccountClaims) -> UserRules:
-    """What counts for a user: what it says, or what the key that has signed it says of all."""
+def _key(user: Claims[User], claims: AccountClaims) -> SigningKey:
+    """The key of its account that has signed a user."""
     key = next((one for one in claims.signing_keys if one.key == user.head.iss), None)
     if key is None:
         raise NotBelieved("user JWT issuer is not known")
+    return key
+
+
+def _rules(
+    user: Claims[User], account: Account, claims: AccountClaims, key: SigningKey
+) -> UserRules:
+    """What counts for a user: what it says, or what the key that has signed it says of all."""
     if key.role is None:
         return user_rules(user.nats.rules)
     if not user.nats.empty:
@@ -139,12 +159,22 @@ def _comes_from(networks: tuple[str, ...], host: str) -> bool:
         return False
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
-    return any(address in ipaddress.ip_network(one, strict=False) for one in networks)
+    return any(address in _network(one) for one in networks)
+
+
+def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    """A network as CIDR; one of IPv4 that is written as IPv6 is that of IPv4."""
+    network = ipaddress.ip_network(text, strict=False)
+    if isinstance(network, ipaddress.IPv6Network) and network.prefixlen >= MAPPED_BITS:
+        plain = network.network_address.ipv4_mapped
+        if plain is not None:
+            return ipaddress.IPv4Network((plain, network.prefixlen - MAPPED_BITS))
+    return network
 
 
 def _least(*limits: int) -> int:
-    """The lowest of limits of which some are none."""
-    return min((one for one in limits if one != NO_LIMIT), default=NO_LIMIT)
+    """The lowest of limits of which some are none; a negative one is 0, not none."""
+    return min((max(one, 0) for one in limits if one != NO_LIMIT), default=NO_LIMIT)
 
 
 def _soonest(*times_ns: int) -> int:

@@ -4,6 +4,7 @@ import base64
 
 from jsctl.broker import nkey
 from jsctl.broker.accounts.accounts import Account, Jitter
+from jsctl.broker.login_options.operators import UserRules
 from jsctl.broker.login_options.permissions import PermissionRules
 from jsctl.broker.turn import PeerCertificate
 from jsctl.dataclass import dataclass
@@ -31,6 +32,8 @@ class Vouched:
     token: str
     issuer: str
     """The key that has signed it."""
+    role: UserRules | None
+    """What that key says of all users that it signs, before templates are filled in."""
     name: str
     tags: tuple[str, ...]
     subscriptions_max: int
@@ -59,6 +62,16 @@ class ClientIdentity:
     key that it has signed for, or its JWT."""
     vouched: Vouched | None = None
     """In operator mode."""
+
+    @property
+    def leaves_ns(self) -> int:
+        """When it has to go; 0: never."""
+        return 0 if self.vouched is None else self.vouched.leaves_ns
+
+    @property
+    def role(self) -> UserRules | None:
+        """What the key that has signed the user says of all its users, if it does."""
+        return None if self.vouched is None else self.vouched.role
 
 
 @dataclass(frozen=True, slots=True)

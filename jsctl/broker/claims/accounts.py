@@ -5,13 +5,13 @@ a token on who has signed that. All are looked at together, so that an account w
 completes those that import from it.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
-from jsctl.auth.check_trade import import_issues
-from jsctl.auth.claims import Account, Export, Import, JetStreamLimits
+from jsctl.auth.claims import Account, JetStreamLimits
 from jsctl.auth.token import Claims
 from jsctl.broker.claims.rules import permission_rules, user_rules
-from jsctl.broker.claims.verifying import NotBelieved, account, activation
+from jsctl.broker.claims.trade import Trade
+from jsctl.broker.claims.verifying import NotBelieved, account
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.login_options.operators import AccountClaims, OperatorOptions, SigningKey
 from jsctl.broker.options import (
@@ -19,19 +19,11 @@ from jsctl.broker.options import (
     AccountJetStream,
     AccountLimits,
     AccountOptions,
-    ExportOptions,
-    ImportOptions,
     MappingOptions,
     MappingTarget,
 )
 from jsctl.broker.subject.transforms import compile_transform
 from jsctl.dataclass import dataclass, replace
-
-SERVICE = "service"
-RESPONSES = {"stream": "stream", "chunked": "chunked"}
-EVERYBODY = "*"
-Asking = tuple[str, Import]
-"""An account, and what it imports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,35 +58,32 @@ def resolve(
             notes.append(f"account {name}: its JWT is that of {claims.head.sub}")
             continue
         known[name], texts[name] = claims, token.strip()
-    asking = _asking(known)
-    found: list[AccountOptions] = []
-    for name, claims in known.items():
-        old = before.get(name) if before is not None else None
-        if old is not None and _stays(old, claims.nats, texts[name]):
-            found.append(old)
-            continue
-        exports = tuple(_exports(claims, asking.get(name, []), now_s))
-        imports = tuple(_imports(claims, known, notes))
-        plain = _account(claims, texts[name], options, notes)
-        found.append(replace(plain, exports=exports, imports=imports))
+    kept = {
+        name: old
+        for name, claims in known.items()
+        if before is not None and (old := before.get(name)) and _stays(old, claims, texts[name])
+    }
+    plain = [
+        kept.get(name) or _account(claims, texts[name], options, notes)
+        for name, claims in known.items()
+    ]
+    trade = Trade(known, {one.name: _signers(one) for one in plain}, now_s)
+    imports = {name: tuple(trade.imports(name, notes)) for name in known if name not in kept}
+    found = [
+        one
+        if one.name in kept
+        else replace(one, exports=tuple(trade.exports(one.name)), imports=imports[one.name])
+        for one in plain
+    ]
     return ResolvedAccounts(tuple(found), tuple(notes))
 
 
-def _stays(old: AccountOptions, said: Account, token: str) -> bool:
+def _stays(old: AccountOptions, claims: Claims[Account], token: str) -> bool:
     """Whether an account is what it was, whatever others say, and there is nothing to note."""
     if old.claims is None or old.claims.token != token:
         return False
+    said = claims.nats
     return not (said.imports or said.mappings or any(one.token_req for one in said.exports))
-
-
-def _asking(known: Mapping[str, Claims[Account]]) -> dict[str, list[Asking]]:
-    """Account -> imports from it that come with a token."""
-    found: dict[str, list[Asking]] = {}
-    for name, claims in known.items():
-        for one in claims.nats.imports:
-            if one.token:
-                found.setdefault(one.account, []).append((name, one))
-    return found
 
 
 def _account(
@@ -108,9 +97,9 @@ def _account(
         default_permissions=permission_rules(said.default_permissions),
         mappings=tuple(_mappings(claims, notes)),
         limits=AccountLimits(
-            connections_max=limits.account.conn,
-            subscriptions_max=limits.nats.subs,
-            leafnodes_max=limits.account.leaf,
+            connections_max=_limit(limits.account.conn),
+            subscriptions_max=_limit(limits.nats.subs),
+            leafnodes_max=_limit(limits.account.leaf),
         ),
         trace_subject=trace.dest if trace is not None else "",
         trace_sampling=trace.sampling or 100 if trace is not None else 100,
@@ -124,9 +113,16 @@ def _account(
             revoked=tuple(said.revocations.items()),
             no_bearer=limits.account.disallow_bearer,
             payload_bytes_max=limits.nats.payload,
+            callout_users=said.authorization.auth_users,
             imports=len(said.imports),
         ),
     )
+
+
+def _signers(account: AccountOptions) -> frozenset[str]:
+    """The keys that may sign for an account."""
+    assert account.claims is not None
+    return frozenset(one.key for one in account.claims.signing_keys)
 
 
 def _mappings(claims: Claims[Account], notes: list[str]) -> Iterator[MappingOptions]:
@@ -174,99 +170,10 @@ def _storage(limits: JetStreamLimits) -> AccountJetStream:
     )
 
 
+def _limit(given: int) -> int:
+    """A limit that is negative, and not the mark of none, allows nothing."""
+    return given if given == UNLIMITED else max(given, 0)
+
+
 def _optional(limit: int) -> int:
     return limit if limit > 0 else UNLIMITED
-
-
-def _exports(
-    claims: Claims[Account], asking: Sequence[Asking], now_s: int
-) -> Iterator[ExportOptions]:
-    for one in claims.nats.exports:
-        latency = one.service_latency
-        sampling = latency.sampling if latency is not None else None
-        made = ExportOptions(
-            subject=one.subject,
-            service=one.type_ == SERVICE,
-            accounts=tuple(_approved(claims, one, asking, now_s)) if one.token_req else (),
-            response_type=RESPONSES.get(one.response_type.lower(), "singleton"),
-            account_token_position=one.account_token_position,
-            allow_trace=one.allow_trace,
-            latency_subject=latency.results if latency is not None else "",
-            latency_sampling=sampling if isinstance(sampling, int) else 0,
-        )
-        threshold_ns = one.response_threshold
-        yield replace(made, response_threshold_ns=threshold_ns) if threshold_ns > 0 else made
-
-
-def _approved(
-    claims: Claims[Account], export: Export, asking: Sequence[Asking], now_s: int
-) -> Iterator[str]:
-    """Accounts with an import whose token this one has signed. This one is always among them: an
-    export for nobody would be one for everybody."""
-    found = [
-        name
-        for name, one in asking
-        if one.type_ == export.type_ and _activated(claims, export, one, name, now_s)
-    ]
-    yield from dict.fromkeys([claims.head.sub, *found])
-
-
-def _activated(
-    claims: Claims[Account], export: Export, wanted: Import, importer: str, now_s: int
-) -> bool:
-    """Whether the token of an import counts."""
-    if not wanted.token or any(one.blocking for one in import_issues(wanted, importer)):
-        return False
-    try:
-        token = activation(wanted.token, now_s)
-    except NotBelieved:
-        return False
-    if 0 < token.head.exp <= now_s:
-        return False
-    account_of = token.nats.issuer_account
-    if account_of and account_of != claims.head.sub:
-        return False
-    if token.head.iss not in (claims.head.sub, *claims.nats.scopes):
-        return False
-    until = export.revocations
-    return not any(token.head.iat <= until[key] for key in (importer, EVERYBODY) if key in until)
-
-
-def _imports(
-    claims: Claims[Account], known: Container[str], notes: list[str]
-) -> Iterator[ImportOptions]:
-    """Those that another account offers, as far as it is known."""
-    for one in claims.nats.imports:
-        if one.account not in known:
-            notes.append(
-                f"account {claims.head.sub} imports {one.subject!r} from {one.account}, which is"
-                " not known"
-            )
-            continue
-        yield _import(one)
-
-
-def _import(one: Import) -> ImportOptions:
-    """Of services the local subject is the one that requests go to, of streams the one that
-    messages come on; `to` is what older JWTs have for either, the other way round for services."""
-    service = one.type_ == SERVICE
-    if one.local_subject:
-        return ImportOptions(
-            account=one.account,
-            subject=one.subject,
-            service=service,
-            to=one.local_subject,
-            share=one.share,
-            allow_trace=one.allow_trace,
-        )
-    if service:
-        return ImportOptions(
-            account=one.account,
-            subject=one.to or one.subject,
-            service=True,
-            to=one.subject,
-            share=one.share,
-        )
-    return ImportOptions(
-        account=one.account, subject=one.subject, prefix=one.to, allow_trace=one.allow_trace
-    )

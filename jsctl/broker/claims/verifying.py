@@ -59,6 +59,15 @@ def user(token: str, now_s: int) -> Claims[User]:
     return claims
 
 
+def is_of_user(token: str) -> bool:
+    """Whether a text is the JWT of a user at all, signed by whoever it says, of whatever time."""
+    try:
+        _read(User, token)
+    except NotBelieved:
+        return False
+    return True
+
+
 def activation(token: str, now_s: int) -> Claims[Activation]:
     """What lets an account import. Raises NotBelieved."""
     claims = activation_said(token)

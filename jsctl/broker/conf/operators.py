@@ -1,5 +1,6 @@
 """Operator mode in the file: the operators' JWTs, and where those of accounts come from."""
 
+import re
 import time
 from pathlib import Path
 
@@ -29,11 +30,13 @@ from jsctl.broker.conf.tree import ConfigNode
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.login_options.operators import OperatorOptions, ResolverKind, ResolverOptions
 from jsctl.broker.nkey import KeyKind, decode
+from jsctl.broker.options import COMPATIBLE_VERSION
 from jsctl.dataclass import dataclass, replace
 
 JWT_BEGINS = "eyJ"
 TOKEN_BYTES_MAX = 1024 * 1024
 MEMORY = ("mem", "memory")
+VERSION = re.compile(r"\d{1,9}\.\d{1,9}\.\d{1,9}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ def _operator(node: ConfigNode, given: str) -> Named:
             f"error parsing operator JWT: {error}", "give the JWT of an operator"
         ) from None
     said = claims.nats
+    _check_version(node, said.assert_server_version)
     own = () if said.strict_signing_key_usage else (claims.head.sub,)
     keys = (*own, *said.signing_keys)
     if any(_is_no_key(key, "O") for key in keys):
@@ -75,6 +79,26 @@ def _operator(node: ConfigNode, given: str) -> Named:
             "add one to its JWT",
         )
     return Named(token, keys, said.strict_signing_key_usage, said.system_account)
+
+
+def _check_version(node: ConfigNode, wanted: str) -> None:
+    """Raises ConfigError where an operator demands newer servers than this one is like."""
+    if not wanted:
+        return
+    if VERSION.fullmatch(wanted) is None:
+        raise node.error(
+            f"the operator expects version {wanted}, which is none", "write it as 2.10.0"
+        )
+    if _numbers(wanted) > _numbers(COMPATIBLE_VERSION):
+        raise node.error(
+            f"the operator expects version {wanted} of nats-server, and this one is compatible"
+            f" with {COMPATIBLE_VERSION}",
+            "have the operator expect less, or take a newer server",
+        )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
 
 
 def _is_no_key(key: str, letter: str) -> bool:
@@ -112,7 +136,10 @@ def resolver(node: ConfigNode, reading: Reading) -> ResolverOptions:
 
 def _directory(node: ConfigNode, reading: Reading) -> ResolverOptions:
     found = RESOLVER.read(node, reading, "resolver")
-    if found.pop("type", "") != "full":
+    kind = found.pop("type", "")
+    if kind in MEMORY:
+        return ResolverOptions()
+    if kind != "full":
         raise node.error(
             "only resolvers of type full are supported: no account is fetched when it is needed",
             "write type: full; servers of that type keep all accounts",
@@ -120,6 +147,14 @@ def _directory(node: ConfigNode, reading: Reading) -> ResolverOptions:
     if not found.get("directory"):
         raise node.error(
             "dir has no value and needs to point to a directory", "name the directory of the JWTs"
+        )
+    if found.pop("lives_ns", 0):
+        raise node.error(
+            "a resolver of type full does not accept ttl: what it has stays", "remove ttl"
+        )
+    if "keeps_deleted" in found and not found.get("may_delete"):
+        raise node.error(
+            "hard_delete has no effect without allow_delete", "remove it, or allow deletes"
         )
     return make(ResolverOptions, {"kind": ResolverKind.FULL, **found})
 
@@ -162,14 +197,14 @@ def pinned(node: ConfigNode, reading: Reading) -> tuple[str, ...]:
 
 
 RESOLVER = Section(
-    Field(("type",), "type", one_of("full", "cache")),
+    Field(("type",), "type", one_of("full", "cache", *MEMORY)),
     Field(("dir",), "directory", path),
     Field(("allow_delete",), "may_delete", boolean),
     Field(("hard_delete",), "keeps_deleted", hard_delete),
     Field(("limit",), "accounts_max", count),
     Field(("interval",), "interval_ns", duration),
     Field(("timeout",), "timeout_ns", duration),
-    Field(("ttl",), "", duration),
+    Field(("ttl",), "lives_ns", duration),
     once=True,
 )
 

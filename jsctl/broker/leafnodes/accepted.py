@@ -117,8 +117,10 @@ def still_vouched(connections: LeafConnections, leaf: Leaf) -> bool:
     found = identify(login, accounts, given, leaf.nonce, seen(connections, leaf))
     if not isinstance(found, ClientIdentity) or found.account is not leaf.account:
         return False
+    if found.role != leaf.identity.role:
+        return False
     leaf.identity = found
-    leaf.alive.leaves(0 if found.vouched is None else found.vouched.leaves_ns)
+    leaf.alive.leaves(found.leaves_ns)
     return True
 
 
@@ -132,8 +134,7 @@ def _identified(
         connections.close(leaf, "Authentication Failure")
         return
     leaf.identity, leaf.account = identity, identity.account
-    if identity.vouched is not None:
-        leaf.alive.leaves(identity.vouched.leaves_ns)
+    leaf.alive.leaves(identity.leaves_ns)
     reason = _refusal(connections.settings, said)
     if reason is not None:
         if reason[1] == "Minimum Version Required":

@@ -67,6 +67,8 @@ class AccountClaims:
     """User, or `*` for all, -> JWTs issued until then are void."""
     no_bearer: bool = False
     payload_bytes_max: int = NO_LIMIT
+    callout_users: tuple[str, ...] = ()
+    """If there are any, others may log in only if a service lets them, which nobody asks here."""
     imports: int = 0
     """How many it wants, also of accounts that are not known."""
 

@@ -37,10 +37,12 @@ def review(
     sessions: Iterable[ClientSession], accounts: Container[Namespace] | None = None
 ) -> list[LogLine]:
     """Look at all clients again, or at those of `accounts`, whose JWTs are others, or gone; what
-    the operator should know is returned. Of these the youngest go first where they are too many.
+    the operator should know is returned. In operator mode the youngest go where they are too many.
     """
     lines: list[LogLine] = []
-    for session in list(sessions) if accounts is None else reversed(list(sessions)):
+    found = list(sessions)
+    by_claims = any(one.context.router.accounts.logins.by_claims for one in found[:1])
+    for session in reversed(found) if by_claims else found:
         if session.closing or (accounts is not None and session.account not in accounts):
             continue
         if session.waiting:
@@ -58,23 +60,30 @@ def _review_vouched(
     """In operator mode: whether the JWT of a client still counts, and for what. `expired`: an
     account that is gone has ceased to count, or was deleted."""
     logins = session.context.router.accounts.logins
-    if expired and known.account is not logins.by_key.get(known.account.name):
+    gone = known.account is not logins.by_key.get(known.account.name)
+    if expired and gone:
         session.close(standing.EXPIRED, standing.ACCOUNT_EXPIRED)
         return []
-    if not logins.by_claims or known.account is not logins.by_key.get(known.account.name):
+    if not logins.by_claims:
         session.close(MOVED)
         return []
+    if gone:
+        return _refuse(session)
     given, challenge = session.greeting.credentials, session.challenge
     try:
         found = claimed.identify(logins, given, challenge, standing.seen(session), CONNECTION_TYPE)
     except claimed.Revoked:
         session.close("Credentials Revoked", b"User Authentication Revoked")
+    except claimed.BearerRefused:
+        return _refuse(session)
     except claimed.NotBelieved as error:
         session.close(AUTH_FAILURE)
         text = f'cid:{session.client_id} - user "{session.user}" may not stay: {error}'
         return [LogLine(LogLevel.DEBUG, text)]
     else:
-        return adopt(session, found)
+        if found.role == known.role:
+            return adopt(session, found)
+        session.close(AUTH_FAILURE)  # It comes again, as what its signing key is now.
     return []
 
 
@@ -136,7 +145,7 @@ def adopt(session: ClientSession, identity: ClientIdentity) -> list[LogLine]:
     """Have a client go on as a user of its account whom, or which, the configuration changed."""
     assert identity.account is session.account
     before, session.identity = session.identity, identity
-    session.alive.leaves(0 if identity.vouched is None else identity.vouched.leaves_ns)
+    session.alive.leaves(identity.leaves_ns)
     lines: list[LogLine] = []
     if before is None or before.permissions != identity.permissions:
         rules, old = identity.permissions, session.permissions

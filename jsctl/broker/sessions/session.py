@@ -131,9 +131,8 @@ class ClientSession(ClientPeer):
         self.fans: Fans | None = None
         self.flags = 0
         """What the lane's loop has to know of it."""
-        self.in_messages = self.in_bytes = 0
+        self.in_messages = self.in_bytes = self.stopped_ns = 0
         self.started_ns = self.last_in_ns = now_ns
-        self.stopped_ns = 0
         self.alive = KeepAlive(context.limits)
 
     def start(self, now_ns: int) -> None:
@@ -283,6 +282,8 @@ class ClientSession(ClientPeer):
             self.close("Bad Client Protocol Version", b"invalid client protocol")
         elif self.no_responders and not self.headers:
             self.close("No Responders Requires Headers", b"no responders requires headers support")
+        elif identity.vouched is not None and not identity.vouched.subscriptions_max:
+            self.close("Maximum Subscriptions Exceeded", b"maximum subscriptions exceeded")
         else:
             self._ok()
             self.refresh()
@@ -301,14 +302,13 @@ class ClientSession(ClientPeer):
             self.close(*ACCOUNT_FULL)
             return False
         self.account, self.identity = identity.account, identity
-        self.alive.leaves(0 if identity.vouched is None else identity.vouched.leaves_ns)
+        self.alive.leaves(identity.leaves_ns)
         self.account.connections += 1
         rules = identity.permissions
         self.permissions = Permissions(rules) if rules is not None else None
         self.tracks_replies = rules is not None and rules.responses is not None
-        self.authorized = True
         self.plans.clear()
-        self.generation, self.fans = -1, None
+        self.authorized, self.generation, self.fans = True, -1, None
         return True
 
     def refresh(self) -> None:

@@ -34,6 +34,7 @@ print(*sys.modules)
 WITH_JETSTREAM = tuple(
     f"jsctl.broker.{part}" for part in ("store.", "raft.", "replication.", "jetstream.", "assets.")
 )
+WITH_OPERATORS = ("jsctl.auth", "jsctl.broker.claims", "jsctl.broker.accounts.claimed")
 
 FIRST_REQUESTS = """
 import json, sys
@@ -58,7 +59,8 @@ for subject, body in [*requests.FIRST, *requests.KNOWN, *requests.KNOWN]:
 play.turn(queries=[Query(number, f"/{path}", {}) for number, path in enumerate(Pages.paths)])
 assert all(answer.status < 500 for answer in play.answers) and play.answers
 print(*[name for name in sys.modules if name not in known])
-"""
+assert not [name for name in sys.modules if name.startswith({operators})]
+""".replace("{operators}", repr(WITH_OPERATORS))
 
 
 @pytest.mark.processes
@@ -79,7 +81,8 @@ def test_a_server_without_jetstream_loads_none_of_it(clustered: bool, settled: b
         text=True,
         check=True,
     )
-    assert not [name for name in done.stdout.split() if name.startswith(WITH_JETSTREAM)]
+    names = done.stdout.split()
+    assert not [name for name in names if name.startswith((*WITH_JETSTREAM, *WITH_OPERATORS))]
 
 
 @pytest.mark.processes
