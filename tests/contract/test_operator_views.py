@@ -26,7 +26,7 @@ WAIT_S = 30
 TRACEPARENT = (
     b"NATS/1.0\r\ntraceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\n\r\n"
 )
-CONNECTED = ("admin", "owner", "ruled", "signed", "scoped", "bearer", "buyer")
+CONNECTED = ("admin", "owner", "ruled", "signed", "scoped", "bearer", "buyer", "partly")
 REFUSED: dict[str, tuple[str, dict[str, object]]] = {
     "revoked": ("gone", {}),
     "wrong signature": ("owner", {"sig": "AAAA"}),
@@ -69,8 +69,8 @@ def pages(world: ClaimedWorld) -> Iterator[tuple[str, str]]:
     yield "accstatz", "/accstatz"
     yield "jsz", "/jsz?accounts=1&streams=1"
     for name, pair in world.accounts.items():
-        if name == "IDLE":
-            continue  # Nothing has asked for it: nats-server knows nothing of it yet.
+        if name in ("IDLE", "AWAY"):
+            continue  # Nothing has asked for it, or it is not there.
         yield f"accountz of {name}", f"/accountz?acc={pair.public}"
         yield f"connz of {name}", f"/connz?auth=1&acc={pair.public}"
         yield f"subsz of {name}", f"/subsz?subs=1&acc={pair.public}"
@@ -95,8 +95,8 @@ def requests(world: ClaimedWorld) -> Iterator[tuple[str, str, bytes]]:
 PARTS = (
     "user", "asker", "own", "audit", "trace", "connz", "accountz", "accstatz", "jsz", "subsz",
     "varz", "INFO", "JSZ", "STATZ", "CONNS", "LEAFZ", "CONNZ", "connections", "closed",
-    "$SYS.ACCOUNT.<APP>.CONNECT", "$SYS.ACCOUNT.<BIZ>.CONNECT", "$SYS.ACCOUNT.<APP>.DISCONNECT",
-    "$SYS.ACCOUNT.<BIZ>.DISCONNECT", "leafz",
+    "$SYS.ACCOUNT.<APP>.CONNECT", "$SYS.ACCOUNT.<BIZ>.CONNECT", "$SYS.ACCOUNT.<HALF>.CONNECT",
+    "$SYS.ACCOUNT.<APP>.DISCONNECT", "$SYS.ACCOUNT.<BIZ>.DISCONNECT", "leafz",
     "$SYS.ACCOUNT.$G.DISCONNECT", "$SYS.SERVER.ID.CLIENT.AUTH.ERR",
 )  # fmt: skip
 """Beginnings of the reports' names."""
@@ -343,6 +343,15 @@ def part_of(name: str) -> str:
     """What a report belongs to, if it does."""
     found = (part for part in PARTS if name.startswith(part))
     return max(found, key=len, default="")
+
+
+def test_an_account_that_lacks_imports_is_not_complete(reports: Reports) -> None:
+    for found in reports.values():
+        detail = found["accountz of HALF"]["account_detail"]
+        assert not detail["complete"]
+        assert [one["subject"] for one in detail["imports"] if one["account"] == "<APP>"] == [
+            "open.>"
+        ]
 
 
 def test_every_report_is_compared(reports: Reports) -> None:
