@@ -18,6 +18,7 @@ from jsctl.testing import Broker
 from tests.contract.conftest import KINDS
 from tests.support.claimed_world import ClaimedWorld
 from tests.support.gateways import page
+from tests.support.leafs import hub_block, leaf_port, linked, remote, spoke_block, told
 from tests.support.login import Caller
 from tests.support.wire_client import Received, WireClient
 
@@ -25,7 +26,7 @@ WAIT_S = 30
 TRACEPARENT = (
     b"NATS/1.0\r\ntraceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\n\r\n"
 )
-CONNECTED = ("admin", "owner", "ruled", "signed", "scoped", "bearer", "buyer")
+CONNECTED = ("admin", "owner", "ruled", "signed", "scoped", "bearer", "buyer", "partly")
 REFUSED: dict[str, tuple[str, dict[str, object]]] = {
     "revoked": ("gone", {}),
     "wrong signature": ("owner", {"sig": "AAAA"}),
@@ -36,6 +37,8 @@ REFUSED: dict[str, tuple[str, dict[str, object]]] = {
     "bearer that names a key": ("bearer", {"nkey": "UABC", "jwt": "x"}),
 }
 """How clients call themselves -> whose login it is, and what is other in it."""
+GONE = {"APP": ("ruled", "bearer", "brief"), "BIZ": ("leaf",)}
+"""Whose end is waited for."""
 SERVICES = ("plus", "hidden", "many", "mine")
 OFFERED = (b"add.*", b"many", b"own.*.get")
 OWN = ("offered", "taken", "mine")
@@ -49,7 +52,8 @@ CHANGING = {
     "max_memory", "max_storage", "store_dir", "weight",
 }  # fmt: skip
 """Values that differ from run to run, or as `docs/differences.md` says."""
-LEFT_OUT = {"feature_flags", "responses", "rtt", "sync_always", "jsctl_scrub", "sublist_stats"}
+LEFT_OUT = {"feature_flags", "responses", "rtt", "sync_always", "jsctl_scrub", "sublist_stats",
+            "compression"}  # fmt: skip
 """What is there or not: as that document says, answers under way, times that were not measured."""
 OF_VARZ = ("trusted_operators_jwt", "trusted_operators_claim", "system_account", "auth_required",
            "connections", "total_connections")  # fmt: skip
@@ -65,8 +69,8 @@ def pages(world: ClaimedWorld) -> Iterator[tuple[str, str]]:
     yield "accstatz", "/accstatz"
     yield "jsz", "/jsz?accounts=1&streams=1"
     for name, pair in world.accounts.items():
-        if name == "IDLE":
-            continue  # Nothing has asked for it: nats-server knows nothing of it yet.
+        if name in ("IDLE", "AWAY"):
+            continue  # Nothing has asked for it, or it is not there.
         yield f"accountz of {name}", f"/accountz?acc={pair.public}"
         yield f"connz of {name}", f"/connz?auth=1&acc={pair.public}"
         yield f"subsz of {name}", f"/subsz?subs=1&acc={pair.public}"
@@ -91,7 +95,8 @@ def requests(world: ClaimedWorld) -> Iterator[tuple[str, str, bytes]]:
 PARTS = (
     "user", "asker", "own", "audit", "trace", "connz", "accountz", "accstatz", "jsz", "subsz",
     "varz", "INFO", "JSZ", "STATZ", "CONNS", "LEAFZ", "CONNZ", "connections", "closed",
-    "$SYS.ACCOUNT.<APP>.CONNECT", "$SYS.ACCOUNT.<BIZ>.CONNECT", "$SYS.ACCOUNT.<APP>.DISCONNECT",
+    "$SYS.ACCOUNT.<APP>.CONNECT", "$SYS.ACCOUNT.<BIZ>.CONNECT", "$SYS.ACCOUNT.<HALF>.CONNECT",
+    "$SYS.ACCOUNT.<APP>.DISCONNECT", "$SYS.ACCOUNT.<BIZ>.DISCONNECT", "leafz",
     "$SYS.ACCOUNT.$G.DISCONNECT", "$SYS.SERVER.ID.CLIENT.AUTH.ERR",
 )  # fmt: skip
 """Beginnings of the reports' names."""
@@ -151,10 +156,10 @@ def stored(people: dict[str, WireClient]) -> Iterator[tuple[str, Any]]:
     ):
         assert b'"error"' not in client.request(subject.encode(), body.encode()), name
 
-    def told(found: list[Received]) -> bool:
+    def audited(found: list[Received]) -> bool:
         return len([one for one in found if one[1].endswith(b"API")]) >= 3
 
-    for one in heard(owner, b"advised", told):
+    for one in heard(owner, b"advised", audited):
         event = json.loads(one[4])
         if one[1].endswith(b"API"):
             yield f"audit of {event['subject']}", event
@@ -168,20 +173,39 @@ def traced(people: dict[str, WireClient]) -> Iterator[tuple[str, Any]]:
     yield "trace", json.loads(found[0][4])
 
 
+def hung_on(
+    world: ClaimedWorld, server: Broker, kind: type[Broker], owner: WireClient
+) -> Iterator[tuple[str, Any]]:
+    """A leaf node that logs in as a user, and asks for a service as its clients do."""
+    login = world.credentials("buyer", server.directory)
+    up = remote(leaf_port(server), f'credentials: "{login}"')
+    with kind(config=spoke_block(up), name="leaf").start() as leaf:
+        linked(server)
+        told(leaf, "plus")
+        with closing(WireClient(leaf.url)) as client:
+            client.publish(b"plus", b"leaf", b"_INBOX.nobody")
+            client.flush()
+            found = heard(owner, b"offered", lambda got: got[-1][4] == b"leaf")[-1]
+        yield "asker at a leaf node", json.loads(found[3].partition(b"Nats-Request-Info:")[2])
+        yield "leafz", page(server, "/leafz")
+        account = world.accounts["BIZ"].public
+        yield "connz with a leaf node", page(server, f"/connz?auth=1&acc={account}")
+
+
 def events(world: ClaimedWorld, observer: WireClient) -> Iterator[tuple[str, Any]]:
     """What the system account has heard of clients and accounts."""
 
     def all_of_them(found: list[Received]) -> bool:
         names = [name for name, _ in map(called, found)]
-        gone = [f"$SYS.ACCOUNT.{world.accounts['APP'].public}.DISCONNECT {name}"
-                for name in ("ruled", "bearer", "brief")]  # fmt: skip
+        gone = [f"$SYS.ACCOUNT.{world.accounts[account].public}.DISCONNECT {name}"
+                for account, names in GONE.items() for name in names]  # fmt: skip
         return all(any(name.startswith(one) for name in names) for one in gone)
 
     for one in heard(observer, b"events", all_of_them):
         name, event = called(one)
         if event["client"]["name"] != "admin":
             yield name, event
-    for one in heard(observer, b"counts", bool)[-1:]:
+    for one in heard(observer, b"counts", bool)[:1]:
         yield "connections of an account", json.loads(one[4])
 
 
@@ -196,7 +220,9 @@ def reported(world: ClaimedWorld, kind: type[Broker]) -> Report:
     """Everything, of one server."""
     found: Report = {}
     with ExitStack() as stack:
-        server = stack.enter_context(kind("-js", config=world.config, name="one").start())
+        server = stack.enter_context(
+            kind("-js", config=world.config + hub_block(), name="one").start()
+        )
         people: dict[str, WireClient] = {}
         for name in CONNECTED:
             client = people[name] = world.people[name].connect(server.url)
@@ -235,6 +261,7 @@ def reported(world: ClaimedWorld, kind: type[Broker]) -> Report:
         for name in ("ruled", "bearer"):
             people[name].flush()  # Who leaves something unread resets the connection.
             people[name].close()
+        found.update(hung_on(world, server, kind, people["owner"]))
         found.update(events(world, people["admin"]))
         found["closed"] = page(server, "/connz?state=closed&auth=1")
         found["differs"] = different(world, server)
@@ -316,6 +343,15 @@ def part_of(name: str) -> str:
     """What a report belongs to, if it does."""
     found = (part for part in PARTS if name.startswith(part))
     return max(found, key=len, default="")
+
+
+def test_an_account_that_lacks_imports_is_not_complete(reports: Reports) -> None:
+    for found in reports.values():
+        detail = found["accountz of HALF"]["account_detail"]
+        assert not detail["complete"]
+        assert [one["subject"] for one in detail["imports"] if one["account"] == "<APP>"] == [
+            "open.>"
+        ]
 
 
 def test_every_report_is_compared(reports: Reports) -> None:

@@ -102,7 +102,7 @@ class ClaimedWorld:
 
     def __post_init__(self) -> None:
         operator, signing = self._key("O", KeyKind.OPERATOR), self._key("OS", KeyKind.OPERATOR)
-        for name in ("SYS", "APP", "BIZ", "IDLE"):
+        for name in ("SYS", "APP", "BIZ", "HALF", "IDLE", "AWAY"):
             self.accounts[name] = self._key(name, KeyKind.ACCOUNT)
         self.operator_token = self._signed(
             "O",
@@ -121,6 +121,7 @@ class ClaimedWorld:
         self._account("SYS", operator, Account(limits=limits(stores=False)))
         self._account("APP", signing, self._app())
         self._account("BIZ", operator, self._biz())
+        self._account("HALF", operator, self._half())
         self._account("IDLE", operator, Account(limits=limits(stores=False)))
         self._users()
 
@@ -227,6 +228,18 @@ class ClaimedWorld:
             generic=Common(tags=("paying",)),
         )  # fmt: skip
 
+    def _half(self) -> Account:
+        """It lacks an account, and a token."""
+        app, away = self.accounts["APP"].public, self.accounts["AWAY"].public
+        return Account(
+            limits=limits(stores=False),
+            imports=(
+                Import(name="a", subject="open.>", account=app, to="x", type_="stream"),
+                Import(name="b", subject="events.>", account=app, to="y", type_="stream"),
+                Import(name="c", subject="z", account=away, local_subject="z", type_="service"),
+            ),
+        )
+
     def _users(self) -> None:
         ruled = UserPermissionLimits(
             Permissions(
@@ -245,6 +258,7 @@ class ClaimedWorld:
         self._user("bearer", "APP", rules=BEARER)
         self._user("carrier", "APP", issuer="bearers", rules=empty, bearer=True)
         self._user("buyer", "BIZ", tags=("first",))
+        self._user("partly", "HALF")
         self._user("gone", "APP", pair=self.keys["gone"])
 
     def _user(

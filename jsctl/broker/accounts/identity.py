@@ -50,6 +50,10 @@ class Vouched:
         return min(filter(None, (self.expires_ns, self.account_expires_ns)), default=0)
 
 
+NOT_VOUCHED = Vouched("", "", "", (), -1, -1, 0, 0)
+"""What is shown of clients without a JWT."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClientIdentity:
     """An accepted client; `user` is a name or a public nkey, empty for clients without either."""

@@ -5,7 +5,7 @@ from enum import Enum, auto
 from itertools import islice
 
 from jsctl.broker.accounts.accounts import Account
-from jsctl.broker.accounts.identity import Check, ClientIdentity
+from jsctl.broker.accounts.identity import NOT_VOUCHED, Check, ClientIdentity, Vouched
 from jsctl.broker.accounts.leaf_guard import LeafGuard, Subjects
 from jsctl.broker.compression_options import LEVELS, NOT_SUPPORTED, OFF, Compression
 from jsctl.broker.interest.outbound import ClientFacts
@@ -167,6 +167,11 @@ class Leaf:
         """The permissions of the user that an accepted one is."""
         return None if self.identity is None else self.identity.permissions
 
+    @property
+    def vouched(self) -> Vouched:
+        """What the JWT says that it has logged in with, if there is one."""
+        return (self.identity and self.identity.vouched) or NOT_VOUCHED
+
     def facts(
         self, stopped_ns: int = 0, reason: str = "", *, subscriptions: bool = False
     ) -> LeafFacts:
@@ -199,6 +204,8 @@ class Leaf:
             compression=self.compression,
             stopped_ns=stopped_ns,
             reason=reason,
+            account_tag=account.tag,
+            vouched=self.vouched,
         )
 
 
@@ -231,7 +238,7 @@ class LeafPeer(LeafLink):
     def facts(self) -> ClientFacts:
         """Who it is, for services that its requests reach."""
         leaf = self._leaf
-        found = leaf.told or leaf.said
+        found, vouched = leaf.told or leaf.said, leaf.vouched
         return ClientFacts(
             self.leaf_id,
             self.account.name,
@@ -242,8 +249,11 @@ class LeafPeer(LeafLink):
             "" if found is None else found.version,
             leaf.opened_ns,
             leaf.alive.rtt_ns,
-            "",
+            vouched.issuer,
             leaf.server_name,
             self._settings.cluster,
             "Leafnode",
+            token=vouched.token,
+            name_tag=vouched.name,
+            tags=vouched.tags,
         )

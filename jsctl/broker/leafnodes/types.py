@@ -5,6 +5,7 @@ Plain data. No socket is seen here: connections are the numbers of `turn.Accepte
 
 from dataclasses import field
 
+from jsctl.broker.accounts.identity import NOT_VOUCHED, Vouched
 from jsctl.broker.compression_options import Compression
 from jsctl.broker.conf.units import advertised, host_text
 from jsctl.broker.leafnode_options import LeafLogin
@@ -153,6 +154,8 @@ class LeafFacts:
     compression: str
     stopped_ns: int = 0
     reason: str = ""
+    account_tag: str = ""
+    vouched: Vouched = NOT_VOUCHED
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from jsctl.broker.accounts.accounts import Account
-from jsctl.broker.accounts.identity import ClientIdentity, Surroundings, Vouched
+from jsctl.broker.accounts.identity import NOT_VOUCHED, ClientIdentity, Surroundings, Vouched
 from jsctl.broker.interest.outbound import ClientFacts
 from jsctl.broker.sessions.greeting import Greeting
 from jsctl.broker.sessions.keepalive import KeepAlive
@@ -41,7 +41,7 @@ def vouched_of(session: VouchedClient) -> Vouched | None:
 def facts(session: VouchedClient) -> ClientFacts:
     """Who it is."""
     greeting, identity = session.greeting, session.context.identity
-    vouched = vouched_of(session)
+    vouched = vouched_of(session) or NOT_VOUCHED
     return ClientFacts(
         session.client_id,
         session.account.name,
@@ -55,9 +55,9 @@ def facts(session: VouchedClient) -> ClientFacts:
         issuer(session),
         identity.server_name,
         identity.cluster,
-        token="" if vouched is None else vouched.token,
-        name_tag="" if vouched is None else vouched.name,
-        tags=() if vouched is None else vouched.tags,
+        token=vouched.token,
+        name_tag=vouched.name,
+        tags=vouched.tags,
     )
 
 

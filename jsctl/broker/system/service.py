@@ -9,6 +9,7 @@ from jsctl.api.codec import dumps, encode
 from jsctl.api.monitoring.accountz import Permissions, ResponsePermission
 from jsctl.api.monitoring.connz import SubjectPermission
 from jsctl.broker import lazy
+from jsctl.broker.accounts.identity import NOT_VOUCHED
 from jsctl.broker.interest.targets import Captured, Namespace
 from jsctl.broker.login_options.permissions import SubjectPermission as Rules
 from jsctl.broker.routing.trace import Trace
@@ -208,14 +209,14 @@ def _requester(account: Namespace, session: ClientSession | None) -> Requester:
     """Who asks: the account of the sink, as the request is answered for that."""
     if session is None:
         return Requester(account.name)
-    vouched = standing.vouched_of(session)
+    vouched = standing.vouched_of(session) or NOT_VOUCHED
     return Requester(
         account.name,
         user=session.user,
         account_tag=account.tag,
-        user_tag="" if vouched is None else vouched.name,
+        user_tag=vouched.name,
         permissions=shown_permissions(session),
-        expires_ns=0 if vouched is None else vouched.expires_ns,
+        expires_ns=vouched.expires_ns,
     )
 
 

@@ -45,6 +45,11 @@ def conn_facts(leaf: LeafFacts) -> ConnFacts:
         version="" if leaf.solicited else leaf.version,
         user=leaf.user,
         account=leaf.account,
+        account_tag=leaf.account_tag,
+        jwt=leaf.vouched.token,
+        bearer=leaf.vouched.bearer,
+        issuer_key=leaf.vouched.issuer,
+        tags=leaf.vouched.tags,
         kept_subscriptions=lambda: [sub_detail(sub, of_client=True) for sub in leaf.subscriptions],
     )
 
