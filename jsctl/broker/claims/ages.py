@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from jsctl.broker.claims.verifying import NotBelieved, account_said, activation_said
+from jsctl.broker.claims.verifying import NotBelieved, account_said, activation_said, read_account
 
 
 def is_newer(given: str, known: str) -> bool:
@@ -11,7 +11,7 @@ def is_newer(given: str, known: str) -> bool:
     if not given or given == known:
         return False
     try:
-        new = account_said(given).claims.head
+        new = read_account(given).claims.head
     except NotBelieved:
         return False
     try:

@@ -16,8 +16,6 @@ B = TypeVar("B", bound=Body)
 NOT_VALID = "account validation failed"
 READ_KEPT = 16_384
 """JWTs whose signature need not be verified again."""
-LENGTH_KEPT_MAX = 16_384
-"""Longer ones are verified each time: what somebody sends makes a server keep little."""
 
 
 class NotBelieved(Exception):
@@ -75,23 +73,27 @@ def activation(token: str, now_s: int) -> Claims[Activation]:
     return claims
 
 
-def account_said(token: str) -> "Said":
+def read_account(token: str) -> "Said":
     """What the JWT of an account says, whoever signed it, and whenever it is for. Raises
     NotBelieved for one that its issuer did not sign, or that is not of an account."""
-    kept = len(token) <= LENGTH_KEPT_MAX
-    found = _account_said(token) if kept else _account_said.__wrapped__(token)
-    if isinstance(found, str):
-        raise NotBelieved(found)
-    return found
+    claims = _read(Account, token)
+    wrong = next((one.text for one in issues_of(claims, 0) if one.blocking), "")
+    if kind_of(claims.head.sub) is not KeyKind.ACCOUNT:
+        wrong = "its subject is no account"
+    return Said(claims, wrong)
 
 
+@lru_cache(READ_KEPT)
+def account_said(token: str) -> "Said":
+    """The same of a JWT that a server has, which is read again and again as all accounts are looked
+    at when one changes: it is kept. What anybody sends is not for this one."""
+    return read_account(token)
+
+
+@lru_cache(READ_KEPT)
 def activation_said(token: str) -> Claims[Activation]:
     """The same of what lets an account import."""
-    kept = len(token) <= LENGTH_KEPT_MAX
-    found = _activation_said(token) if kept else _activation_said.__wrapped__(token)
-    if isinstance(found, str):
-        raise NotBelieved(found)
-    return found
+    return _read(Activation, token)
 
 
 def deletion(token: str, options: OperatorOptions) -> tuple[str, ...]:
@@ -131,27 +133,6 @@ class Said:
         if 0 < head.exp < now_s:
             return "claim is expired"
         return "claim is not yet valid" if head.nbf > max(0, now_s) else ""
-
-
-@lru_cache(READ_KEPT)
-def _account_said(token: str) -> Said | str:
-    """The same text is read again and again, as all accounts are looked at when one changes."""
-    try:
-        claims = read_as(Account, token)
-    except TokenProblem as error:
-        return str(error)
-    wrong = next((one.text for one in issues_of(claims, 0) if one.blocking), "")
-    if kind_of(claims.head.sub) is not KeyKind.ACCOUNT:
-        wrong = "its subject is no account"
-    return Said(claims, wrong)
-
-
-@lru_cache(READ_KEPT)
-def _activation_said(token: str) -> Claims[Activation] | str:
-    try:
-        return read_as(Activation, token)
-    except TokenProblem as error:
-        return str(error)
 
 
 def _read(kind: type[B], token: str) -> Claims[B]:

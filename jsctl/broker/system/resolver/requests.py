@@ -9,7 +9,7 @@ from dataclasses import field
 
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.claims.ages import is_newer
-from jsctl.broker.claims.verifying import NotBelieved, Said, account, account_said, deletion
+from jsctl.broker.claims.verifying import NotBelieved, Said, account, deletion, read_account
 from jsctl.broker.interest.targets import Captured, Sink, Subscription
 from jsctl.broker.login_options.operators import OperatorOptions, ResolverKind
 from jsctl.broker.nkey import KeyKind, decode
@@ -134,7 +134,7 @@ class Resolver:
             known = self._under_way.get(name) or self._tokens.get(name, "")
             if not is_newer(token, known):
                 continue
-            said = account_said(token)
+            said = read_account(token)
             if said.claims.head.sub == name and not self._refusal(name, said):
                 self._change(name, token, None)
         return []
@@ -169,7 +169,7 @@ class Resolver:
         resulted = "jwt update resulted in error"
         token = payload.decode("utf-8", "replace")
         try:
-            said = account_said(token)
+            said = read_account(token)
         except NotBelieved as error:
             return _failed(reply, NOBODY, resulted, str(error))
         name = said.claims.head.sub
@@ -206,11 +206,13 @@ class Resolver:
             return _failed(reply, wanted, "jwt update error", "request body is empty")
         token = payload.decode("utf-8", "replace")
         try:
-            said = account_said(token)
+            said = read_account(token)
             if said.claims.head.sub != wanted:
                 return _failed(reply, wanted, resulted, "subject does not match jwt content")
             if wanted not in self._tokens:
                 return _done(reply, wanted, "jwt update skipped")
+            if refusal := self._refusal(wanted, said):
+                raise NotBelieved(refusal)
             account(token, self._operator, self._now_s)
         except NotBelieved as error:
             return _failed(reply, wanted, resulted, str(error))
