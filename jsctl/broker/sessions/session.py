@@ -41,7 +41,14 @@ from jsctl.broker.routing.trace import Trace
 from jsctl.broker.sessions import standing
 from jsctl.broker.sessions.greeting import Greeting, read_connect
 from jsctl.broker.sessions.keepalive import KeepAlive, Probe
-from jsctl.broker.sessions.refusals import AUTH_FAILURE, AUTH_VIOLATION, Refusal, refusal
+from jsctl.broker.sessions.refusals import (
+    ACCOUNT_FULL,
+    AUTH_FAILURE,
+    AUTH_VIOLATION,
+    SUBSCRIPTIONS_FULL,
+    Refusal,
+    refusal,
+)
 from jsctl.broker.sessions.session_context import SessionContext
 from jsctl.broker.subject.validity import is_valid_literal, is_valid_subject
 from jsctl.broker.turn import Accepted, Verify
@@ -57,12 +64,6 @@ KEPT_SUBSCRIPTIONS_MAX = 64
 
 DENIED = SublistResult((), ())
 """Stands for "may not publish this" among cached plans; compared by identity."""
-
-ACCOUNT_FULL = (
-    "Maximum Account Connections Exceeded",
-    b"maximum account active connections exceeded",
-)
-"""Why a client is closed that its account has no room for, and what it is told."""
 
 
 class ClientSession(ClientPeer):
@@ -284,7 +285,7 @@ class ClientSession(ClientPeer):
         elif self.no_responders and not self.headers:
             self.close("No Responders Requires Headers", b"no responders requires headers support")
         elif identity.vouched is not None and not identity.vouched.subscriptions_max:
-            self.close("Maximum Subscriptions Exceeded", b"maximum subscriptions exceeded")
+            self.close(*SUBSCRIPTIONS_FULL)
         else:
             self._ok()
             self.refresh()
