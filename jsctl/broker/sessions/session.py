@@ -38,17 +38,10 @@ from jsctl.broker.protocol.ops import (
 )
 from jsctl.broker.routing.fans import Fans
 from jsctl.broker.routing.trace import Trace
-from jsctl.broker.sessions import standing
+from jsctl.broker.sessions import refusals, standing
 from jsctl.broker.sessions.greeting import Greeting, read_connect
 from jsctl.broker.sessions.keepalive import KeepAlive, Probe
-from jsctl.broker.sessions.refusals import (
-    ACCOUNT_FULL,
-    AUTH_FAILURE,
-    AUTH_VIOLATION,
-    SUBSCRIPTIONS_FULL,
-    Refusal,
-    refusal,
-)
+from jsctl.broker.sessions.refusals import AUTH_FAILURE, AUTH_VIOLATION, Refusal, refusal
 from jsctl.broker.sessions.session_context import SessionContext
 from jsctl.broker.subject.validity import is_valid_literal, is_valid_subject
 from jsctl.broker.turn import Accepted, Verify
@@ -285,7 +278,7 @@ class ClientSession(ClientPeer):
         elif self.no_responders and not self.headers:
             self.close("No Responders Requires Headers", b"no responders requires headers support")
         elif identity.vouched is not None and not identity.vouched.subscriptions_max:
-            self.close(*SUBSCRIPTIONS_FULL)
+            self.close(*refusals.SUBSCRIPTIONS_FULL)
         else:
             self._ok()
             self.refresh()
@@ -301,7 +294,7 @@ class ClientSession(ClientPeer):
             self.authorized = False
         self.user = identity.user or self.user
         if identity.account.connections_over(1 + identity.account.leafs):
-            self.close(*ACCOUNT_FULL)
+            self.close(*refusals.ACCOUNT_FULL)
             return False
         self.account, self.identity = identity.account, identity
         self.alive.leaves(0 if identity.vouched is None else identity.vouched.leaves_ns)
