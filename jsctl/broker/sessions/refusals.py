@@ -8,6 +8,13 @@ from jsctl.broker.routing.limits import RoutingLimits
 
 AUTH_VIOLATION = b"Authorization Violation"
 AUTH_FAILURE = "Authentication Failure"
+ACCOUNT_FULL = (
+    "Maximum Account Connections Exceeded",
+    b"maximum account active connections exceeded",
+)
+"""Why a client is closed that its account has no room for, and what it is told."""
+SUBSCRIPTIONS_FULL = ("Maximum Subscriptions Exceeded", b"maximum subscriptions exceeded")
+"""The same of one that has more subscriptions than it may."""
 SYSTEM_QUEUE = b"_sys_"
 """The queue group of the server's own subscriptions."""
 

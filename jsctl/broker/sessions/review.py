@@ -16,11 +16,13 @@ from jsctl.broker.accounts.identity import Check, ClientIdentity
 from jsctl.broker.accounts.permissions import Permissions
 from jsctl.broker.interest.targets import Namespace, Subscription
 from jsctl.broker.sessions import standing
-from jsctl.broker.sessions.refusals import AUTH_FAILURE, AUTH_VIOLATION
-from jsctl.broker.sessions.session import (
+from jsctl.broker.sessions.refusals import (
     ACCOUNT_FULL,
-    ClientSession,
+    AUTH_FAILURE,
+    AUTH_VIOLATION,
+    SUBSCRIPTIONS_FULL,
 )
+from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.turn import LogLevel, LogLine, Verify
 from jsctl.dataclass import replace
 
@@ -198,7 +200,7 @@ def _enforce_limits(session: ClientSession) -> None:
     if session.account.connections_over(session.account.leafs):
         session.close(*ACCOUNT_FULL)
     elif 0 <= own_max < len(session.subscriptions):
-        session.close("Maximum Subscriptions Exceeded", b"maximum subscriptions exceeded")
+        session.close(*SUBSCRIPTIONS_FULL)
 
 
 def shed(sessions: Sequence[ClientSession], maximum: int) -> int:

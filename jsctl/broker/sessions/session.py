@@ -38,7 +38,7 @@ from jsctl.broker.protocol.ops import (
 )
 from jsctl.broker.routing.fans import Fans
 from jsctl.broker.routing.trace import Trace
-from jsctl.broker.sessions import standing
+from jsctl.broker.sessions import refusals, standing
 from jsctl.broker.sessions.greeting import Greeting, read_connect
 from jsctl.broker.sessions.keepalive import KeepAlive, Probe
 from jsctl.broker.sessions.refusals import AUTH_FAILURE, AUTH_VIOLATION, Refusal, refusal
@@ -57,12 +57,6 @@ KEPT_SUBSCRIPTIONS_MAX = 64
 
 DENIED = SublistResult((), ())
 """Stands for "may not publish this" among cached plans; compared by identity."""
-
-ACCOUNT_FULL = (
-    "Maximum Account Connections Exceeded",
-    b"maximum account active connections exceeded",
-)
-"""Why a client is closed that its account has no room for, and what it is told."""
 
 
 class ClientSession(ClientPeer):
@@ -283,7 +277,7 @@ class ClientSession(ClientPeer):
         elif self.no_responders and not self.headers:
             self.close("No Responders Requires Headers", b"no responders requires headers support")
         elif identity.vouched is not None and not identity.vouched.subscriptions_max:
-            self.close("Maximum Subscriptions Exceeded", b"maximum subscriptions exceeded")
+            self.close(*refusals.SUBSCRIPTIONS_FULL)
         else:
             self._ok()
             self.refresh()
@@ -299,7 +293,7 @@ class ClientSession(ClientPeer):
             self.authorized = False
         self.user = identity.user or self.user
         if identity.account.connections_over(1 + identity.account.leafs):
-            self.close(*ACCOUNT_FULL)
+            self.close(*refusals.ACCOUNT_FULL)
             return False
         self.account, self.identity = identity.account, identity
         self.alive.leaves(identity.leaves_ns)

@@ -2,7 +2,8 @@
 
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.protocol import writer
-from jsctl.broker.sessions.session import ACCOUNT_FULL, ClientSession
+from jsctl.broker.sessions.refusals import ACCOUNT_FULL
+from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.system.server import ServerParts
 
