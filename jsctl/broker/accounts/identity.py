@@ -50,7 +50,7 @@ class Vouched:
         return min(filter(None, (self.expires_ns, self.account_expires_ns)), default=0)
 
 
-NOT_VOUCHED = Vouched("", "", "", (), -1, -1, 0, 0)
+NOT_VOUCHED = Vouched("", "", None, "", (), -1, -1, 0, 0)
 """What is shown of clients without a JWT."""
 
 

@@ -39,12 +39,10 @@ def review(
     sessions: Iterable[ClientSession], accounts: Container[Namespace] | None = None
 ) -> list[LogLine]:
     """Look at all clients again, or at those of `accounts`, whose JWTs are others, or gone; what
-    the operator should know is returned. In operator mode the youngest go where they are too many.
+    the operator should know is returned. Where they are too many the youngest go.
     """
     lines: list[LogLine] = []
-    found = list(sessions)
-    by_claims = any(one.context.router.accounts.logins.by_claims for one in found[:1])
-    for session in reversed(found) if by_claims else found:
+    for session in reversed(list(sessions)):
         if session.closing or (accounts is not None and session.account not in accounts):
             continue
         if session.waiting:
