@@ -33,6 +33,7 @@ from tests.support.operators import (
     scope,
     written,
 )
+from tests.support.waiting import wait_for
 
 VIOLATION = "Authorization Violation"
 NOW_S = time.time_ns() // 1_000_000_000
@@ -245,6 +246,16 @@ def test_a_user_is_refused(server: Broker, worlds: Worlds, who: str) -> None:
     with Caller(server.port) as caller:
         assert not caller.login(member.login(caller.challenge))
         assert caller.refusal == VIOLATION
+
+
+def test_a_broker_says_why_in_its_log(server: Broker, worlds: Worlds) -> None:
+    """To its operator: nats-server does so for who has it log everything."""
+    member = worlds.main.user("A", pair=GONE, issued_s=NOW_S)
+    with Caller(server.port) as caller:
+        assert not caller.login(member.login(caller.challenge))
+    ours = not isinstance(server, RealServer)
+    text = "authentication error" + ": user authentication revoked" * ours
+    wait_for(lambda: text in server.logs, "the line in the log")
 
 
 SIGNATURES: dict[str, Callable[[Member, str], str]] = {

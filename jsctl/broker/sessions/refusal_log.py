@@ -6,6 +6,7 @@ are so many lines a second at most, of all clients together; the rest is counted
 
 from jsctl.broker.deadlines import NEVER_NS
 from jsctl.broker.protocol.ops import LINE_TOO_LONG, PAYLOAD_TOO_LARGE
+from jsctl.broker.sessions import standing
 from jsctl.broker.sessions.labels import label, quoted
 from jsctl.broker.sessions.refusals import AUTH_FAILURE, Refusal
 from jsctl.broker.sessions.session import ClientSession
@@ -64,7 +65,9 @@ class RefusalLog:
             if self._has_room(session):
                 user = session.greeting.credentials.shown
                 who = f' - User "{_shown(user.encode())}"' if user else ""
-                self._note(session, f"authentication error{who}")
+                why = standing.refused_for(session)
+                because = f": {_shown(why.encode())}" if why else ""
+                self._note(session, f"authentication error{who}{because}")
         elif reason in ENDS and self._has_room(session):
             self._note(session, ENDS[reason])
 

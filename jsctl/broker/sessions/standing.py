@@ -1,8 +1,9 @@
 """Who a client is for others, and what its own credentials leave it: limits, and time."""
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from jsctl.broker.accounts.accounts import Account
+from jsctl.broker import lazy
+from jsctl.broker.accounts.accounts import CONNECTION_TYPE, Account
 from jsctl.broker.accounts.identity import NOT_VOUCHED, ClientIdentity, Surroundings, Vouched
 from jsctl.broker.interest.outbound import ClientFacts
 from jsctl.broker.sessions.greeting import Greeting
@@ -10,12 +11,18 @@ from jsctl.broker.sessions.keepalive import KeepAlive
 from jsctl.broker.sessions.session_context import SessionContext
 from jsctl.broker.turn import Accepted
 
+if TYPE_CHECKING:
+    from jsctl.broker.accounts import claimed
+else:
+    claimed = lazy.module("jsctl.broker.accounts.claimed", optional=True)
+
 
 class VouchedClient(Protocol):
     """A client, as far as it matters here."""
 
     account: Account
     alive: KeepAlive
+    challenge: bytes
     client_id: int
     context: SessionContext
     greeting: Greeting
@@ -116,3 +123,16 @@ def vouching_over(identity: ClientIdentity, now_ns: int) -> bool:
     """Whether the JWT of a user, or of its account, has expired."""
     vouched = identity.vouched
     return vouched is not None and 0 < vouched.leaves_ns <= now_ns
+
+
+def refused_for(session: VouchedClient) -> str:
+    """Why the JWT of a client that was refused does not count; empty outside operator mode. It is
+    looked at again: what refuses many keeps nothing of any."""
+    logins, given = session.context.router.accounts.logins, session.greeting.credentials
+    if not logins.by_claims:
+        return ""
+    try:
+        claimed.identify(logins, given, session.challenge, seen(session), CONNECTION_TYPE)
+    except claimed.NotBelieved as error:
+        return str(error)
+    return ""
