@@ -6,7 +6,7 @@ says nothing for two heartbeats, another one goes on behind the last message tha
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -157,6 +157,8 @@ class Feed:
         if not self.name:
             return
         name, self.name = self.name, ""
+        if not self._manager.client.is_connected:
+            return
         try:
             await self._manager.delete_consumer(self._stream, name)
         except ApiError as error:
@@ -192,4 +194,5 @@ async def ordered(
     try:
         yield feed
     finally:
-        await feed.stop()
+        with suppress(Unreachable):  # Nobody can be told, and why the body ended is what counts.
+            await feed.stop()
