@@ -70,7 +70,9 @@ def test_an_interrupt_ends_what_listens_to_nobody(
         def clients() -> int:
             found = broker.monitor("/connz?subs=1")
             assert isinstance(found, dict)
-            return len([one for one in found["connections"] if one["subscriptions"]])
+            rows = found["connections"]
+            assert isinstance(rows, list)
+            return len([row for row in rows if isinstance(row, dict) and row["subscriptions"]])
 
         wait_for(lambda: clients() >= len(LINES), "all of them listen")
         broker.kill()
