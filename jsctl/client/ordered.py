@@ -157,8 +157,6 @@ class Feed:
         if not self.name:
             return
         name, self.name = self.name, ""
-        if not self._manager.client.is_connected:
-            return
         try:
             await self._manager.delete_consumer(self._stream, name)
         except ApiError as error:
@@ -194,5 +192,6 @@ async def ordered(
     try:
         yield feed
     finally:
-        with suppress(Unreachable):  # Nobody can be told, and why the body ended is what counts.
-            await feed.stop()
+        if manager.client.is_connected:
+            with suppress(Unreachable):  # Why the body ended is what counts.
+                await feed.stop()
