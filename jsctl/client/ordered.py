@@ -6,7 +6,7 @@ says nothing for two heartbeats, another one goes on behind the last message tha
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -192,4 +192,6 @@ async def ordered(
     try:
         yield feed
     finally:
-        await feed.stop()
+        if manager.client.is_connected:
+            with suppress(Unreachable):  # Why the body ended is what counts.
+                await feed.stop()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import suppress
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
@@ -120,7 +121,14 @@ async def read_stream(
                 if left:
                     raise
     finally:
-        await asyncio.shield(manager.delete_consumer(stream, info.name))
+        await asyncio.shield(_forget(manager, stream, info.name))
+
+
+async def _forget(manager: "Manager", stream: str, name: str) -> None:
+    """Deletes a consumer, which would go away by itself where nobody can be told."""
+    if manager.client.is_connected:
+        with suppress(Unreachable):
+            await manager.delete_consumer(stream, name)
 
 
 def heed_interrupt() -> None:

@@ -187,12 +187,12 @@ def api_prefix(settings: Settings) -> bytes:
     domain = settings.connection.jetstream_domain
     if given and domain:
         raise UsageError(
-            "setup failed: WithAPIPrefix and WithDomain are mutually exclusive",
+            "WithAPIPrefix and WithDomain are mutually exclusive",
             hints=("give --js-api-prefix or --js-domain, or see what the context has",),
         )
     _check_prefix(given, "api")
     if (UNNAMED | {"."}) & set(domain):
-        raise UsageError(f'setup failed: domain "{domain}" is not a valid JetStream name')
+        raise UsageError(f'domain "{domain}" is not a valid JetStream name')
     if given:
         return given.encode() + b"."
     return domain_prefix(domain) if domain else API_PREFIX
@@ -210,6 +210,4 @@ def event_prefix(settings: Settings) -> str:
 
 def _check_prefix(given: str, what: str) -> None:
     if given and ((UNNAMED | {"/"}) & set(given) or "" in given.split(".")):
-        raise UsageError(
-            f'setup failed: {what} prefix "{given}" contains invalid subject characters'
-        )
+        raise UsageError(f'{what} prefix "{given}" contains invalid subject characters')

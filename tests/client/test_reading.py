@@ -30,6 +30,8 @@ def over() -> Any:
 class Client:
     """Hears what is given, pull by pull."""
 
+    is_connected = True
+
     def __init__(self, pulls: list[list[Any]]) -> None:
         self.pulls = pulls
 

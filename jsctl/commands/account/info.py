@@ -26,10 +26,11 @@ USER_INFO_NS = 1_000_000_000
 
 async def info(call: Call) -> None:
     """The screen, or one document with both parts."""
-    async with call.client("setup failed") as client:
+    async with call.manager() as manager:
+        client = manager.client
         user = await _user(client, call)
         facts = await _facts(client, call)
-        account, problem = await _jetstream(Manager(client, call.settings, call.output.log))
+        account, problem = await _jetstream(manager)
     if call.as_json:
         jetstream = encode(account) if account else {"error": problem}
         call.output.json(

@@ -125,6 +125,15 @@ def test_a_terminal_that_closes_is_nothing_to_who_ignores_it() -> None:
         assert process.wait(PATIENCE_S) == 0
 
 
+def test_names_and_folders_of_any_letters(cli: Run, tmp_path: Path) -> None:
+    folder = tmp_path / 'jürgen "a\\b" \x07'
+    with running("dév", "--port", str(free_port()), "--directory", str(folder)):
+        assert (
+            cli("--context", "dév", "stream", "add", "A", "--subjects", "a", "--defaults").code == 0
+        )
+    assert (folder / "n1" / "jetstream").is_dir()
+
+
 def test_a_port_that_is_taken_is_named(cli: Run) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -144,6 +153,7 @@ def test_a_port_that_is_taken_is_named(cli: Run) -> None:
         (("--servers", "0"), "--servers is a number from 1 to 9, got 0"),
         (("--port", "65000"), "--port is a number from 1 to"),
         (("../up",), "invalid server name"),
+        (("x", "--directory", "no\udcfftext"), "is no text that a configuration may have"),
     ],
 )
 def test_what_cannot_be_is_refused(cli: Run, words: tuple[str, ...], told: str) -> None:

@@ -16,7 +16,7 @@ from jsctl.commands.bench.publishers import inbox
 from jsctl.commands.bench.run import check, jobs_of, run_jobs, start
 from jsctl.commands.toolkit.assets.picking import check_name
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import NotFound
+from jsctl.errors import NotFound, Unreachable
 
 HEARTBEAT_NS = 5 * SECOND_NS
 PENDING_MAX = 10_000
@@ -129,14 +129,21 @@ async def _run_and_remove(call: Call, manager: Manager, kind: Benchmark, jobs: l
         await run_jobs(call, kind, jobs)
     finally:
         if name == OWN_CONSUMER:
-            await _remove(manager, stream, name)
-            call.output.log(f"Deleted durable consumer: {name}")
+            gone = await _remove(manager, stream, name)
+            words = "Deleted durable consumer" if gone else "Could not delete durable consumer"
+            call.output.log(f"{words}: {name}")
 
 
-async def _remove(manager: Manager, stream: str, name: str) -> None:
-    """The consumer may have gone by itself."""
+async def _remove(manager: Manager, stream: str, name: str) -> bool:
+    """Whether the consumer is gone, maybe by itself. That a server which has gone does not say so
+    is not why the benchmark ended."""
+    if not manager.client.is_connected:
+        return False
     try:
         await manager.delete_consumer(stream, name)
     except ApiError as error:
         if error.err_code != CONSUMER_NOT_FOUND:
             raise
+    except Unreachable:
+        return False
+    return True

@@ -19,7 +19,7 @@ from jsctl.commands.toolkit.content.bodies import (
 )
 from jsctl.commands.toolkit.content.templates import fill
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import JsctlError
+from jsctl.errors import JsctlError, Unreachable
 from jsctl.render.table import safe
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ async def reply(call: Call) -> int:
                 number += 1
         except asyncio.CancelledError:
             call.output.note("")
+        if not client.is_connected:
+            raise Unreachable("nats: connection reconnecting", hints=("answers may be lost",))
         await subscription.unsubscribe()
         await client.flush()
     return 0

@@ -104,7 +104,8 @@ def _check(call: Call, subjects: tuple[str, ...], *, jetstream: bool) -> None:
 async def _subscribe_core(call: Call, subjects: list[str], shown: Shown) -> None:
     queue = check_queue(call.text("queue"))
     arrived: Arrived = asyncio.Queue()
-    async with call.client() as client:
+    async with call.manager("") as manager:
+        client = manager.client
         if call.flag("inbox") and not subjects:
             subjects.append(client.new_inbox())
         for subject in subjects:

@@ -34,7 +34,7 @@ RENEWED = NOT_AVAILABLE | {CONSUMER_NOT_FOUND}
 
 async def subscribe_stream(call: Call, shown: Shown) -> None:
     """Shows the messages of a stream, old and new."""
-    async with call.manager() as manager:
+    async with call.manager("") as manager:
         subject = next(iter(call.texts("subjects")), "")
         stream = await _stream(call, manager, subject)
         if call.flag("match-replies"):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from jsctl.auth.entities import OperatorEntity
 from jsctl.auth.store import Store
-from jsctl.commands.server.development.layout import Layout, passwords_of
+from jsctl.commands.server.development.layout import Layout, passwords_of, written
 from jsctl.commands.toolkit.grammar.values import parse_size
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import (
@@ -178,8 +178,8 @@ def _operator_files(call: Call, _target: Path) -> dict[str, str]:
     listen = f"{found['address']}:{found['port']}"
     lines = [
         f"# A server of operator {operator.name}; accounts come from its resolver.",
-        f"server_name: {json.dumps(found['server_name'])}",
-        f"listen: {json.dumps(listen)}",
+        f"server_name: {written(found['server_name'])}",
+        f"listen: {written(listen)}",
         f"monitor_port: {found['monitor_port']}",
         f"operator: {operator.token}",
     ]
@@ -190,11 +190,11 @@ def _operator_files(call: Call, _target: Path) -> dict[str, str]:
             f"resolver_preload {{\n  # {system.name}\n  {system.subject}: {system.token}\n}}",
         ]
     if found["streams"] == "true":
-        store = json.dumps(found["store_dir"])
+        store = written(found["store_dir"])
         limits = f"max_mem: {found['max_mem']}\n  max_file: {found['max_file']}"
         lines.append(f"jetstream {{\n  store_dir: {store}\n  {limits}\n}}")
     lines.append(
-        f"resolver {{\n  type: full\n  dir: {json.dumps(found['resolver_dir'])}\n"
+        f"resolver {{\n  type: full\n  dir: {written(found['resolver_dir'])}\n"
         f'  allow_delete: {found["allow_delete"]}\n  interval: "2m"\n  limit: {found["limit"]}\n}}'
     )
     return {"server.conf": "\n".join(lines) + "\n"}

@@ -5,6 +5,7 @@ Passwords are made once and kept beside the data, so that contexts stay valid fr
 """
 
 import json
+import re
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError
 from jsctl.auth.store import check_name
 from jsctl.dataclass import dataclass
-from jsctl.errors import JsctlError
+from jsctl.errors import JsctlError, UsageError
 from jsctl.files import make_folder, read_bytes, write_whole
 from jsctl.settings import Context, ContextStore
 
@@ -26,6 +27,7 @@ SUFFIXES = {"local": "", "service": "_service", "system": "_system"}
 SERVICES = "service.>"
 """What users of the service account answer on, and users of the other one ask."""
 CLUSTER = "DEVELOPMENT"
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class Layout:
         if self.monitor:
             lines.append(f'http: "{HOST}:{self.port + MONITOR_OFFSET + at}"')
         if self.jetstream:
-            lines.append(f"jetstream {{ store_dir: {json.dumps(str(self.directory / node))} }}")
+            lines.append(f"jetstream {{ store_dir: {written(str(self.directory / node))} }}")
         if self.servers > 1:
             lines.append(self._cluster(at))
         users = {user: self._users(user) for user in USERS}
@@ -95,7 +97,7 @@ class Layout:
         return "\n".join(lines) + "\n"
 
     def _users(self, user: str) -> str:
-        return f"users: [ {{ user: {user}, password: {json.dumps(self.passwords[user])} }} ]"
+        return f"users: [ {{ user: {user}, password: {written(self.passwords[user])} }} ]"
 
     def _cluster(self, at: int) -> str:
         ports = [self.port + ROUTE_OFFSET + number for number in range(self.servers)]
@@ -125,6 +127,19 @@ class Layout:
                 if store.selected() == name:
                     store.select("")
                 store.remove(name)
+
+
+def written(text: str) -> str:
+    """A text as configuration files take it: they know fewer escapes than JSON.
+
+    Raises UsageError for one that is no UTF-8.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{text!r} is no text that a configuration may have") from None
+    plain = text.translate({ord(mark): f"\\{mark}" for mark in '\\"'})
+    return '"' + _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", plain) + '"'
 
 
 def home_of(environ: Mapping[str, str], name: str) -> Path:

@@ -169,9 +169,13 @@ def message_document(
 
 
 def print_body(call: Call, body: bytes, *, raw: bool) -> None:
-    """A body as `nats` shows it: a line, with space below unless `raw`."""
+    """A body as `nats` shows it: a line, with space below unless `raw`.
+
+    That there is none is not said of what a command of `--translate` left.
+    """
     call.output.stdout.flush()
-    body = body or NIL_BODY.encode()
+    if not call.text("translate"):
+        body = body or NIL_BODY.encode()
     line = body if body.endswith(b"\n") else body + b"\n"
     space = b"" if raw else b"\n" if body.endswith(b"\n") else b"\n\n"
     write_bytes(call, line + space)

@@ -155,7 +155,12 @@ class Call:
         from jsctl.client.manager import Manager
 
         async with self.client(what) as client:
-            yield Manager(client, self.settings, self.output.log)
+            try:
+                manager = Manager(client, self.settings, self.output.log)
+            except UsageError as error:
+                text = f"{what}: {error}" if what else str(error)
+                raise UsageError(text, hints=error.hints) from None
+            yield manager
 
     @asynccontextmanager
     async def system(self) -> "AsyncIterator[SystemSource]":
