@@ -198,6 +198,7 @@ SAME_REFUSAL: dict[str, Row] = {
 }
 """Refused by both in the same words, behind those that all have in common."""
 NOT_HERE = " is not supported: "
+WITHOUT_OPERATOR = "means nothing without an operator"
 DIFFERENT: dict[str, Unlike] = {
     # What has no effect here has none after a reload either.
     "prof_port": unlike(adds("prof_port: 1"), "ProfPort: old=0, new=1"),
@@ -265,17 +266,26 @@ DIFFERENT: dict[str, Unlike] = {
         ("Reloaded: JetStream",),
         "JetStream: old=true, new=false",
     ),
+    # Parts of operator mode without the whole, and a file that is not there.
+    "resolver": unlike(
+        adds("resolver: MEMORY"), "moving to or from an account resolver", WITHOUT_OPERATOR
+    ),
+    "resolver_preload": unlike(adds("resolver_preload {}"), (), WITHOUT_OPERATOR),
+    "resolver_pinned_accounts": unlike(
+        adds("resolver_pinned_accounts: [ABC]"), (), "is no public account key"
+    ),
+    "default_sentinel": unlike(
+        adds("default_sentinel: abc"), "requires operators", WITHOUT_OPERATOR
+    ),
+    "operator": unlike(
+        adds("operator: '/nowhere'"), "error parsing operator JWT", "cannot be read"
+    ),
     # What is not carried out here is refused, since passing it over would open what it closes.
     **{
         name: unlike(row, theirs, f"{name.partition(',')[0].rpartition('.')[2]}{NOT_HERE}")
         for name, row, theirs in (
             ("ocsp, on", adds("ocsp: true"), ("Reloaded: OCSP",)),
-            ("resolver", adds("resolver: MEMORY"), "moving to or from an account resolver"),
             ("resolver_tls", adds("resolver_tls { cert_file: '@CERT', key_file: '@KEY' }"), ()),
-            ("resolver_preload", adds("resolver_preload {}"), ()),
-            ("resolver_pinned_accounts", adds("resolver_pinned_accounts: [ABC]"), ()),
-            ("default_sentinel", adds("default_sentinel: abc"), "requires operators"),
-            ("operator", adds("operator: '/nowhere'"), "error parsing operator JWT"),
             ("trusted_keys", adds("trusted_keys: [abc]"), 'trust key "abc" required'),
             ("jetstream.key", in_jetstream("key: abc"), "JetStreamKey: old=, new=abc"),
             ("jetstream.prev_key", in_jetstream("prev_key: abc"), "JetStreamOldKey: old="),

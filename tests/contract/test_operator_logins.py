@@ -74,7 +74,9 @@ def hours(*ranges: tuple[int, int], zone: str = "UTC") -> UserPermissionLimits:
 
 
 def _at(minutes: int) -> str:
-    return time.strftime("%H:%M:%S", time.gmtime(NOW_S + minutes * 60))
+    # Now, not when this was loaded: the whole suite takes longer than some of the ranges.
+    now_s = time.time_ns() // 1_000_000_000
+    return time.strftime("%H:%M:%S", time.gmtime(now_s + minutes * 60))
 
 
 TEMPLATES = rules(

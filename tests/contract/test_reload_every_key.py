@@ -69,8 +69,9 @@ ROOMS = {
     ("gateways", "REMOTE"): "gateways",
 }
 """Tables of the grammar, and what the names of rows begin with."""
-NO_EFFECT = "absent"
-"""The module of blocks without effect: rows are of those as a whole, and of `tls`."""
+ELSEWHERE = ("absent", "operators")
+"""Modules of blocks without effect, whose rows are of those as a whole and of `tls`, and of
+operator mode, whose reloads are in test_operator_reloads.py and test_claims_reloads.py."""
 Kept = Callable[[str], Reloading]
 
 
@@ -79,7 +80,7 @@ def keys() -> Iterator[str]:
     for module in pkgutil.iter_modules(conf.__path__):
         parts = vars(importlib.import_module(f"{conf.__name__}.{module.name}"))
         for name, section in parts.items():
-            if isinstance(section, Section) and module.name != NO_EFFECT:
+            if isinstance(section, Section) and module.name not in ELSEWHERE:
                 room = ROOMS[module.name, name]
                 for key in {field.names[0] for field in section.by_name.values()}:
                     yield f"{room}.{key}" if room else key

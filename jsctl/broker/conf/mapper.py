@@ -227,7 +227,13 @@ def of_operators(part: str) -> Reader:
     return read
 
 
-OPERATOR_PARTS = ("operators", "resolver", "preload", "pinned", "sentinel")
+OPERATOR_PARTS = (
+    "operators",
+    "resolver",
+    "resolver_preload",
+    "resolver_pinned_accounts",
+    "default_sentinel",
+)
 """What the table has found of operator mode, to be put together when all is read."""
 GUARDED = frozenset(
     {
@@ -342,9 +348,9 @@ TOP = Section(
     Field(
         ("resolver", "account_resolver", "accounts_resolver"), "resolver", of_operators("resolver")
     ),
-    Field(("resolver_preload",), "preload", of_operators("preload")),
-    Field(("resolver_pinned_accounts",), "pinned", of_operators("pinned")),
-    Field(("default_sentinel",), "sentinel", text),
+    Field(("resolver_preload",), "resolver_preload", of_operators("preload")),
+    Field(("resolver_pinned_accounts",), "resolver_pinned_accounts", of_operators("pinned")),
+    Field(("default_sentinel",), "default_sentinel", text),
     rejected(
         "resolver_tls",
         why="no JWT is fetched by URL",

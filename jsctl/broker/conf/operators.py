@@ -275,7 +275,7 @@ def _options(
             place="resolver",
             remedy="add system_account: A...",
         )
-    given, pins = parts.get("preload", ()), parts.get("pinned", ())
+    given, pins = parts.get("resolver_preload", ()), parts.get("resolver_pinned_accounts", ())
     assert isinstance(given, tuple)
     assert isinstance(pins, tuple)
     if pins and system:
@@ -285,7 +285,7 @@ def _options(
         keys=tuple(dict.fromkeys(key for one in named for key in one.keys)),
         strict=tuple(key for one in named if one.strict for key in one.keys),
         system_account=system,
-        sentinel=_sentinel(str(parts.get("sentinel", ""))),
+        sentinel=_sentinel(str(parts.get("default_sentinel", ""))),
         resolver=replace(source, preload=given, pinned=pins),
     )
 
