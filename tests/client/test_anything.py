@@ -17,6 +17,8 @@ from jsctl.settings import Context, Settings
 from jsctl.testing import RealServer
 from tests.support.wire_client import WireClient
 
+pytestmark = pytest.mark.processes
+
 BLOCKS = (
     b"NATS/1.0",
     b"NATS/1.0 ",
