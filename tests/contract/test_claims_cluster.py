@@ -25,19 +25,24 @@ class Companions:
     def __init__(self, kinds: tuple[str, ...], directory: str, *, far: bool = False) -> None:
         """`far`: each is a cluster of its own."""
         self.world = ResolverWorld()
-        ports = [ReservedPort() for _ in kinds]
+        self._ports = ports = [ReservedPort() for _ in kinds]
         urls = [f"nats://{HOST}:{port.number}" for port in ports]
         routes = ", ".join(f'"{url}"' for url in urls)
         gates = ", ".join(f'{{ name: C{n}, urls: ["{url}"] }}' for n, url in enumerate(urls, 1))
         self.servers: list[Broker] = []
         for number, (kind, port) in enumerate(zip(kinds, ports, strict=True), 1):
-            port.release()
             place = f'listen: "{HOST}:{port.number}"'
             config = f"cluster {{ name: C, {place}, routes: [{routes}] }}\n"
             if far:
                 config = f"gateway {{ name: C{number}, {place}, gateways: [{gates}] }}\n"
             config += self.world.config(f"{directory}/{number}", 'interval: "1s"')
             self.servers.append(KINDS[kind](name=f"n{number}", config=config))
+
+    def launch(self) -> None:
+        """Start all of them; their ports are theirs until then."""
+        for server, port in zip(self.servers, self._ports, strict=True):
+            port.release()
+            server.launch()
 
     def close(self) -> None:
         """Let all of them end."""
@@ -100,8 +105,7 @@ def companions(
     kinds, far = request.param
     made = Companions(kinds, str(tmp_path_factory.mktemp("companions")), far=far)
     try:
-        for server in made.servers:
-            server.launch()
+        made.launch()
         for server in made.servers:
             server.wait_ready()
         made.meet()
