@@ -71,7 +71,7 @@ def _operator(node: ConfigNode, given: str) -> Named:
     _check_version(node, said.assert_server_version)
     own = () if said.strict_signing_key_usage else (claims.head.sub,)
     keys = (*own, *said.signing_keys)
-    if any(_is_no_key(key, "O") for key in keys):
+    if any(decode(key, KeyKind.OPERATOR) is None for key in keys):
         raise node.error("a signing key of the operator is no public operator key", "replace it")
     if not keys:
         raise node.error(
@@ -99,11 +99,6 @@ def _check_version(node: ConfigNode, wanted: str) -> None:
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
-
-
-def _is_no_key(key: str, letter: str) -> bool:
-    kind = KeyKind.ACCOUNT if letter == "A" else KeyKind.OPERATOR
-    return decode(key, kind) is None
 
 
 def _content(node: ConfigNode, name: str) -> str:
@@ -170,7 +165,7 @@ def preload(node: ConfigNode, reading: Reading) -> tuple[tuple[str, str], ...]:
     for name, value in mapping(node).items():
         if value.variable:
             continue
-        if _is_no_key(name, "A"):
+        if decode(name, KeyKind.ACCOUNT) is None:
             raise value.error(f"{name!r} is no public account key", "it begins with A")
         token = undecorated(text(value, reading)).strip()
         try:
@@ -191,7 +186,7 @@ def pinned(node: ConfigNode, reading: Reading) -> tuple[str, ...]:
             "it is empty: every account could be logged in to", "name one, or remove it"
         )
     for name in found:
-        if _is_no_key(name, "A"):
+        if decode(name, KeyKind.ACCOUNT) is None:
             raise node.error(f"{name!r} is no public account key", "it begins with A")
     return found
 

@@ -206,9 +206,8 @@ class Edge:
         await self._listeners[kind].open(protocols[kind], context, handshake_s)
 
     def _watch(self) -> asyncio.BaseProtocol:
-        from jsctl.broker.server.http.http_connection import (
-            MonitorConnection,  # loaded with the port
-        )
+        # Loaded with the port.
+        from jsctl.broker.server.http.http_connection import MonitorConnection
 
         return MonitorConnection(self._monitor)
 
