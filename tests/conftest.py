@@ -10,6 +10,7 @@ import pytest
 from xdist.remote import Producer
 
 from tests.support.alone import taking_part
+from tests.support.hangs import begin_again, keep_errors, limited
 from tests.support.peers import forget_attempts, try_again
 from tests.support.quick import choose_profile, is_left_out, is_quick, refuse_programs
 from tests.support.reporting import tell_less
@@ -59,6 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.set_threshold(*COLLECT_AFTER)
+    keep_errors(config)
     tell_less(config)
     choose_profile(quick=config.getoption("quick"))
     if config.getoption("quick"):
@@ -127,8 +129,15 @@ def pytest_runtest_protocol(
         shared = Path(item.config.option.basetemp).parent  # Of all workers of this run
         alone = item.get_closest_marker("alone") is not None
         seats = (os.cpu_count() or 1) - 1 if item.nodeid.startswith(BESIDE) else 0
-        with taking_part(shared, alone=alone, seats=seats):
+        with limited(item.config), taking_part(shared, alone=alone, seats=seats):
             return (yield)
     finally:
         if getattr(item, "execution_count", 1) > 1:
             forget_attempts()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_exception_interact(node: pytest.Item | pytest.Collector) -> None:
+    """What is left of a test that failed, its fixtures' ends, can hang as well."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        begin_again(node.config)

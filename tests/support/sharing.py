@@ -111,6 +111,19 @@ class Sharing(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
         if all(self.assigned_work[node][scope].values()):
             del self.assigned_work[node][scope]
 
+    def remove_node(self, node: WorkerController) -> str | None:
+        """The test during which a worker died is not run again by the one that replaces it: it
+        would die of it, too, and so would the next."""
+        scopes = self.assigned_work[node]
+        left = ((scope, one) for scope, unit in scopes.items() for one in unit if not unit[one])
+        scope, crashed = next(left, ("", None))
+        if crashed is not None:
+            scopes[scope][crashed] = True
+            if all(scopes[scope].values()):
+                del scopes[scope]
+        super().remove_node(node)
+        return crashed
+
     def _assign_work_unit(self, node: WorkerController) -> None:
         worker = int(node.gateway.id.removeprefix("gw"))
         scope = choose(self.workqueue, worker, os.cpu_count() or 1)
