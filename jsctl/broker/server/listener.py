@@ -103,16 +103,18 @@ class Listener:
         context: ssl.SSLContext | None = None,
         handshake_s: float | None = None,
     ) -> None:
-        """Accept connections, with `context` by TLS, whose handshakes have so long. Raises
-        ConfigError if somebody else was quicker."""
+        """Accept connections, with `context` by TLS, whose handshakes have so long, and whose peers
+        so long to agree to an end. Raises ConfigError if somebody else was quicker."""
         loop = asyncio.get_running_loop()
+        tls_s = handshake_s if context is not None else None
         try:
             self._server = await loop.create_server(
                 protocol,
                 sock=self._socket,
                 backlog=self._backlog,
                 ssl=context,
-                ssl_handshake_timeout=handshake_s if context is not None else None,
+                ssl_handshake_timeout=tls_s,
+                ssl_shutdown_timeout=tls_s,
             )
         except OSError as error:
             raise self._error(error) from error

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import ssl
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -271,6 +272,36 @@ async def test_half_a_handshake_of_the_monitoring_port_is_not_waited_for(
         client = await server.client("monitor")
         client.writer.write(b"\x16\x03\x01")
         assert await client.line() == ""
+        await client.close()
+
+
+async def test_a_peer_of_the_monitoring_port_that_does_not_agree_to_an_end_is_not_waited_for(
+    certificates: Path,
+) -> None:
+    """It is told of the end inside of TLS, says nothing, and keeps its side open."""
+    monitoring = MonitorOptions(https_port=-1, header_ns=300_000_000)
+    options = Options(listen=LOCAL, monitoring=monitoring, tls=block(certificates))
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = client_context(certificates).wrap_bio(incoming, outgoing, server_hostname="localhost")
+    async with running(options) as server, asyncio.timeout(15):
+        client = await server.client("monitor")
+
+        async def exchange(step: Callable[[], object]) -> None:
+            while True:
+                try:
+                    step()
+                except ssl.SSLWantReadError:
+                    client.writer.write(outgoing.read())
+                    incoming.write(await client.reader.read(1 << 16))
+                else:
+                    client.writer.write(outgoing.read())
+                    return
+
+        await exchange(tls.do_handshake)
+        tls.write(b"GET / HTTP/1.0\r\n\r\n")
+        await exchange(lambda: tls.read(1 << 16))
+        while await client.reader.read(1 << 16):
+            pass
         await client.close()
 
 
