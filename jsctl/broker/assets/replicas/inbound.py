@@ -206,7 +206,7 @@ class Inbound:
         if not upstream.queue or now_ns < line.retry_ns:
             return False
         line.retry_ns = 0
-        some = islice(upstream.queue, ARRIVALS_MAX)
+        some = list(islice(upstream.queue, ARRIVALS_MAX))
         made, count, error = self.admission.admit_sourced(origin.key, some, now_ns)
         if made.entries and not self.propose(made):
             line.retry_ns = now_ns + FULL_NS

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from jsctl.api.stream import StreamSource
 from jsctl.api.times import format_time
 from jsctl.broker.jetstream.streams.positions import SourcePosition
+from jsctl.broker.jetstream.streams.publish_headers import STREAM_SOURCE
+from jsctl.broker.protocol.headers import EMPTY
 
 HASH_LENGTH = 8
 SEQ_DIGITS_MAX = 18
@@ -81,11 +83,23 @@ def source_consumer(
     return f"JS_SRC_{short_hash(name)}"
 
 
-def source_header(key: str, seq: int, subject: bytes, identity: str) -> bytes:
-    """The value of the header of a message that had this sequence and subject at its origin."""
+def source_blocks(
+    key: str,
+    seqs: Sequence[int],
+    subjects: Sequence[bytes],
+    identity: str,
+    headers: Sequence[bytes],
+) -> list[bytes]:
+    """Header blocks of messages that had these sequences and subjects at their origin: behind what
+    they have comes a header that says so."""
     stream, taken, stored = key.split(" ")
-    found = f"{stream} {seq} {taken} {stored} ".encode() + subject
-    return b"%b %b" % (found, identity.encode()) if identity else found
+    front = b"%b: %b " % (STREAM_SOURCE, stream.encode())
+    middle = f" {taken} {stored} ".encode()
+    end = f" {identity}\r\n\r\n".encode() if identity else b"\r\n\r\n"
+    return [
+        b"%b%b%d%b%b%b" % ((block or EMPTY)[:-2], front, seq, middle, subject, end)
+        for seq, subject, block in zip(seqs, subjects, headers, strict=True)
+    ]
 
 
 def read_source_header(value: bytes) -> tuple[str, SourcePosition] | None:

@@ -12,8 +12,10 @@ Knows no router and no log: what is to be published is returned.
 
 import re
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum, auto
+from itertools import repeat
+from operator import lt
 from typing import NamedTuple
 
 from jsctl.api.errors import ApiErrorBody
@@ -21,10 +23,9 @@ from jsctl.api.times import SECOND_NS
 from jsctl.broker.jetstream.sourcing import arrivals, asking
 from jsctl.broker.jetstream.sourcing.arrivals import Arrival
 from jsctl.broker.jetstream.sourcing.asking import Granted, Metadata, Request, Start
-from jsctl.broker.jetstream.sourcing.names import source_header
+from jsctl.broker.jetstream.sourcing.names import source_blocks
 from jsctl.broker.jetstream.sourcing.origin import UpstreamOrigin
 from jsctl.broker.jetstream.streams.positions import SourcePosition
-from jsctl.broker.jetstream.streams.publish_headers import STREAM_SOURCE
 from jsctl.broker.protocol import headers as blocks
 from jsctl.broker.subject.validity import is_valid_literal
 
@@ -52,6 +53,10 @@ _OTHER_IDENTITY = 10225
 _FLOWS_MAX = 64
 _FLOW = re.compile(rb"(?:_GR_\.[^.]+\.[^.]+\.)?(?:\$JS\.FC|_R_)\.")
 """Answers to flow control lead to an origin, maybe through another cluster or account."""
+
+
+Captured = tuple[bytes, bytes, bytes, bytes, object]
+"""Subject, reply, header block and payload; where from does not matter."""
 
 
 class Phase(Enum):
@@ -199,17 +204,48 @@ class Upstream:
 
     # What comes in.
 
-    def take(
-        self, captured: Iterable[tuple[bytes, bytes, bytes, bytes, object]], now_ns: int
-    ) -> None:
+    def take(self, captured: Iterable[Captured], now_ns: int) -> None:
         """Messages on the deliver subject. Those that come before the answer are kept for later."""
-        for subject, reply, headers, payload, _ in captured:
+        between: list[Captured] = []
+        for item in captured:
+            if item[3] or not arrivals.is_control(item[2], item[3]):
+                between.append(item)
+                continue
+            self._messages(between, now_ns)
+            between = []
+            if self.phase is Phase.MESSAGES:
+                self._control(item[1], item[2], now_ns)
+        self._messages(between, now_ns)
+
+    def _messages(self, some: Sequence[Captured], now_ns: int) -> None:
+        """What comes between two words of control: nearly always all that follows what came, which
+        is read together."""
+        if not some or self._follows(some, now_ns):
+            return
+        for subject, reply, headers, payload, _ in some:
             if self.phase is not Phase.MESSAGES:
                 return
-            if arrivals.is_control(headers, payload):
-                self._control(reply, headers, now_ns)
-            else:
-                self._message(subject, reply, headers, payload, now_ns)
+            self._message(subject, reply, headers, payload, now_ns)
+
+    def _follows(self, some: Sequence[Captured], now_ns: int) -> bool:
+        """Take messages if each is the next one; else none."""
+        if self.phase is not Phase.MESSAGES:
+            return False
+        subjects, replies, headers, payloads, _ = zip(*some, strict=True)
+        found = arrivals.read_replies(replies, self._consumer)
+        size = sum([sum(map(len, column)) for column in (subjects, headers, payloads)])
+        if found is None or self.queue_bytes + size > QUEUE_BYTES_MAX:
+            return False
+        seqs, numbers, times, pending = found
+        first = self._number + 1
+        if numbers != list(range(first, first + len(numbers))):
+            return False
+        if seqs[0] <= self.seq or not all(map(lt, seqs, seqs[1:])):
+            return False
+        self.heard_ns, self._number, self.seq = now_ns, numbers[-1], seqs[-1]
+        self._lags(pending[-1], least=min(pending))
+        self._keep(seqs, times, subjects, headers, payloads)
+        return True
 
     def _control(self, reply: bytes, headers: bytes, now_ns: int) -> None:
         self.heard_ns = now_ns
@@ -245,18 +281,35 @@ class Upstream:
             self._retry(now_ns)
             return
         self._number, self.seq = found.number, found.seq
-        self.lag = max(0, found.pending - 1)
-        self.caught_up = self.caught_up or self.lag < CAUGHT_UP_LAG
-        origin = self.origin
-        headers = arrivals.without_conditions(headers, of_source=not origin.is_mirror)
-        if not origin.is_mirror:
-            told = source_header(origin.key, found.seq, subject, self.identity)
-            headers = blocks.append(headers, STREAM_SOURCE, told)
-        made = Arrival(
-            found.seq, found.time_ns, origin.stored_as(subject), headers, payload, self.identity
-        )
-        self.queue.append(made)
-        self.queue_bytes += made.size
+        self._lags(found.pending, least=found.pending)
+        self._keep([found.seq], [found.time_ns], [subject], [headers], [payload])
+
+    def _lags(self, pending: int, least: int) -> None:
+        """How many were missing behind the last message, and at the least."""
+        self.lag = max(0, pending - 1)
+        self.caught_up = self.caught_up or max(0, least - 1) < CAUGHT_UP_LAG
+
+    def _keep(
+        self,
+        seqs: Sequence[int],
+        times: Sequence[int],
+        subjects: Sequence[bytes],
+        headers: Sequence[bytes],
+        payloads: Sequence[bytes],
+    ) -> None:
+        """Messages wait for the stream, as it will store them."""
+        origin, sourced = self.origin, not self.origin.is_mirror
+        if any(headers):
+            headers = [arrivals.without_conditions(one, of_source=sourced) for one in headers]
+        plain = [not one for one in headers]
+        if sourced:
+            headers = source_blocks(origin.key, seqs, subjects, self.identity, headers)
+        if origin.transforms:
+            subjects = [origin.stored_as(one) for one in subjects]
+        who = repeat(self.identity)
+        made = list(map(Arrival, seqs, times, subjects, headers, payloads, who, plain))
+        self.queue += made
+        self.queue_bytes += arrivals.memory_of(made)
 
     # What was taken of it.
 
@@ -264,8 +317,8 @@ class Upstream:
         """The stream took so many from the front of the queue, or knows them already; and why it
         does not take the next one."""
         self.blocked = refusal
-        for _ in range(count):
-            self.queue_bytes -= self.queue.popleft().size
+        gone = [self.queue.popleft() for _ in range(count)]
+        self.queue_bytes -= arrivals.memory_of(gone)
 
     def answers_to_flow(self, durable: SourcePosition) -> list[tuple[bytes, bytes]]:
         """(subject, headers) of answers that are due as the stream has all up to a position."""

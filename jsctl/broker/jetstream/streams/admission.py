@@ -8,8 +8,7 @@ by the caller when their entry is applied.
 
 Theory of operation: batches without headers, or with new message ids and nothing else, on a stream
 without per-message rules take the short way, a handful of list operations for a whole batch.
-Everything else goes message by
-message through `checks`.
+Everything else goes message by message through `checks`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,6 +25,7 @@ from jsctl.broker.jetstream.streams.absent import is_ingest
 from jsctl.broker.jetstream.streams.checks import HEADER_BYTES_MAX, Checks, Part, Taken
 from jsctl.broker.jetstream.streams.entries import (
     ALL_SUBJECTS,
+    ENTRY_BYTES_MAX,
     SKIPPED_TO_MAX,
     encode_begin,
     encode_config,
@@ -37,7 +37,7 @@ from jsctl.broker.jetstream.streams.entries import (
 from jsctl.broker.jetstream.streams.positions import SourcePosition
 from jsctl.broker.jetstream.streams.pub_acks import Ack, Acks, PubAcks
 from jsctl.broker.jetstream.streams.publish_room import PublishRoom
-from jsctl.broker.jetstream.streams.sequencer import Admitted, Building, Sequencer
+from jsctl.broker.jetstream.streams.sequencer import Admitted, Arrived, Building, Sequencer
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.jetstream.streams.timers import Timers
 from jsctl.broker.ports import ZoneOffset, only_utc
@@ -61,11 +61,6 @@ else:
 Message = tuple[bytes, bytes, bytes]
 """(subject, headers, payload)"""
 
-Arrived = tuple[int, int, bytes, bytes, bytes, str]
-"""(sequence, time, subject, headers, payload, the origin's identity) of another stream."""
-
-ENTRY_BYTES_MAX = 4 << 20
-"""A turn's messages are split into entries of about this size."""
 IN_FLIGHT_MESSAGES_MAX = 100_000
 IN_FLIGHT_BYTES_MAX = 128 << 20
 """Beyond these publishes are refused with `too many requests`."""
@@ -208,7 +203,7 @@ class StreamLeader:
         return self._take_each(batch)
 
     def admit_sourced(
-        self, key: str, arrivals: Iterable[Arrived], now_ns: int
+        self, key: str, arrivals: Sequence[Arrived], now_ns: int
     ) -> tuple[Admitted, int, ApiError | None]:
         """Take messages of a source, in order; how many, and why not the next one.
 
@@ -223,7 +218,11 @@ class StreamLeader:
         if refusal is not None:
             return made, 0, refusal
         building = self._begin_building()
-        for seq, time_ns, subject, headers, payload, identity in arrivals:
+        time_ns, most = self._time_ns, self._payload_max
+        if self._short and self._sequencer.fill(building, key, arrivals, time_ns, most):
+            self._sequencer.close(building, made)
+            return made, len(arrivals), None
+        for seq, time_ns, subject, headers, payload, identity, _ in arrivals:
             count += 1
             if not key and seq < self._sequencer.next_seq:
                 continue

@@ -43,6 +43,8 @@ Changes = Mapping[int, int]
 to go."""
 ALL_SUBJECTS: Final = (b"", b">")
 """What a purge of everything names."""
+ENTRY_BYTES_MAX: Final = 4 << 20
+"""A turn's messages are split into entries of about this size."""
 SKIPPED_TO_MAX: Final = 1 << 62
 """A stream begins, or goes on behind a purge, with a sequence up to about this one; nobody stores
 what is left."""

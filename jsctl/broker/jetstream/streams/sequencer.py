@@ -7,12 +7,14 @@ if it had never been taken.
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from itertools import repeat
+from operator import add, lt
 
 from jsctl.api.stream import StreamConfig
 from jsctl.api.times import SECOND_NS
 from jsctl.broker.jetstream.streams.batch_marks import Marks
-from jsctl.broker.jetstream.streams.checks import Taken
+from jsctl.broker.jetstream.streams.checks import HEADER_BYTES_MAX, Taken
 from jsctl.broker.jetstream.streams.entries import (
+    ENTRY_BYTES_MAX,
     Flags,
     Messages,
     encode_sourced,
@@ -28,6 +30,10 @@ from jsctl.broker.jetstream.streams.ttl import NEVER
 from jsctl.broker.protocol.headers import append, get, set_value
 from jsctl.broker.store.record import Publish, Row
 from jsctl.dataclass import dataclass
+
+Arrived = tuple[int, int, bytes, bytes, bytes, str, bool]
+"""(sequence, time, subject, headers, payload, the origin's identity) of another stream, and whether
+its headers ask for nothing."""
 
 
 @dataclass(slots=True)
@@ -143,6 +149,34 @@ class Sequencer:
             value = taken.value
             ack = self.acks.counter(seq, value) if value else self.acks.plain % seq
             building.acks.append((reply, ack))
+
+    def fill(
+        self, building: Building, key: str, arrivals: Sequence[Arrived], time_ns: int, most: int
+    ) -> bool:
+        """All messages of an empty entry at once, from a source or, without a key, from the origin
+        of a mirror. False, and nothing: one of them asks for something or is too large, or they
+        are too much for one entry."""
+        if not arrivals:
+            return False
+        seqs, times, subjects, headers, payloads, identities, plain = zip(*arrivals, strict=True)
+        sizes = [list(map(len, column)) for column in (subjects, headers, payloads)]
+        overhead = self.overhead(headers=any(headers)) * len(arrivals)
+        size = overhead + sum(map(sum, sizes))
+        if not all(plain) or size > ENTRY_BYTES_MAX or max(sizes[1]) > HEADER_BYTES_MAX:
+            return False
+        if max(map(add, sizes[1], sizes[2])) > most:
+            return False
+        if key:
+            building.positions[key] = SourcePosition(seqs[-1], identities[-1])
+            seqs = tuple(range(self.next_seq, self.next_seq + len(arrivals)))
+            times = (time_ns,) * len(arrivals)
+        elif seqs[0] < self.next_seq or not all(map(lt, seqs, seqs[1:])):
+            return False
+        building.rows += zip(seqs, times, subjects, headers, payloads, strict=True)
+        building.size = size
+        building.ids = [b""] * len(arrivals)
+        self.next_seq, self.last_id = seqs[-1] + 1, b""
+        return True
 
     def take_back(self, building: Building) -> None:
         """As if nothing of an entry had been taken; it must be the last one."""

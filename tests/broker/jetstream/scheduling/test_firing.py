@@ -309,7 +309,7 @@ def test_schedules_that_were_stored_before_are_found() -> None:
     rig = AdmissionRig(allow_rollup_hdrs=True)
     headers = b"NATS/1.0\r\nNats-Schedule: %b\r\nNats-Schedule-Target: s.out\r\n\r\n"
     arrived = [
-        (seq, rig.now, b"s.%d" % (seq % 1_500), headers % once(rig, 50).encode(), b"", "id")
+        (seq, rig.now, b"s.%d" % (seq % 1_500), headers % once(rig, 50).encode(), b"", "id", False)
         for seq in range(1, 2_501)
     ]
     made, _, error = rig.leader.admit_sourced("O", arrived, rig.now)
@@ -338,7 +338,7 @@ def test_looking_for_schedules_costs_nothing_where_no_message_is() -> None:
     rig = AdmissionRig(allow_rollup_hdrs=True)
     headers = b"NATS/1.0\r\nNats-Schedule: %b\r\nNats-Schedule-Target: s.out\r\n\r\n"
     arrived = [
-        (seq, rig.now, b"s.%d" % seq, headers % once(rig, 50).encode(), b"", "id")
+        (seq, rig.now, b"s.%d" % seq, headers % once(rig, 50).encode(), b"", "id", False)
         for seq in (1, 10**9, 10**12)
     ]
     made, _, _ = rig.leader.admit_sourced("", arrived, rig.now)

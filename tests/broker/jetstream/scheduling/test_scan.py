@@ -18,7 +18,7 @@ def begun() -> AdmissionRig:
     headers = b"NATS/1.0\r\nNats-Schedule: %b\r\nNats-Schedule-Target: s.out\r\n\r\n"
     plan = headers % once(rig, 50).encode()
     for seq in range(1, COUNT + 1):
-        arrived = [(seq, rig.now, b"s.%d" % seq, plan, bytes(SIZE), "id")]
+        arrived = [(seq, rig.now, b"s.%d" % seq, plan, bytes(SIZE), "id", False)]
         made, _, error = rig.leader.admit_sourced("O", arrived, rig.now)
         assert error is None
         rig.propose(made)

@@ -7,14 +7,16 @@ from jsctl.broker.jetstream.sourcing.names import (
     index_name,
     mirror_consumer,
     read_source_header,
+    source_blocks,
     source_consumer,
-    source_header,
 )
 from jsctl.broker.jetstream.streams.positions import (
     SourcePosition,
     decode_positions,
     encode_positions,
 )
+from jsctl.broker.jetstream.streams.publish_headers import STREAM_SOURCE
+from jsctl.broker.protocol import headers as blocks
 
 O = StreamSource(name="O")  # noqa: E741 - the stream
 
@@ -58,8 +60,11 @@ def test_consumers_have_stable_names() -> None:
 @pytest.mark.parametrize("identity", ["", "Ab12Cd34"])
 def test_headers_are_read_as_they_were_made(identity: str) -> None:
     key = "O a\fb c\fd"
-    told = source_header(key, 17, b"a", identity)
-    assert told == f"O 17 a\fb c\fd a {identity}".rstrip().encode()
+    told = f"O 17 a\fb c\fd a {identity}".rstrip().encode()
+    own = b"NATS/1.0\r\nX: 1\r\n\r\n"
+    bare, more = source_blocks(key, [17, 17], [b"a", b"a"], identity, [b"", own])
+    assert bare == b"NATS/1.0\r\nNats-Stream-Source: %b\r\n\r\n" % told
+    assert more == b"NATS/1.0\r\nX: 1\r\nNats-Stream-Source: %b\r\n\r\n" % told
     assert read_source_header(told) == (key, SourcePosition(17, identity))
 
 
@@ -97,5 +102,6 @@ def test_destinations_with_spaces_are_known_by_their_headers(identity: str) -> N
     key = index_name(StreamSource(name="O", subject_transforms=transforms))
     assert key == "O a.*\fc b.{{partition(3,1)}}.{{wildcard(1)}}\fd"
     theirs = f"O 7 a.*\fc {dest}\fd a.1 {identity}".strip().encode()
-    for header in (source_header(key, 7, b"a.1", identity), theirs):
+    (block,) = source_blocks(key, [7], [b"a.1"], identity, [b""])
+    for header in (blocks.get(block, STREAM_SOURCE) or b"", theirs):
         assert read_source_header(header) == (key, SourcePosition(7, identity))

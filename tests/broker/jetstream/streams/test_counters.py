@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream.streams import counters
-from jsctl.broker.jetstream.streams.admission import Arrived
 from jsctl.broker.jetstream.streams.pub_acks import Acks
 from jsctl.broker.jetstream.streams.publish_room import PublishLimits
-from jsctl.broker.jetstream.streams.sequencer import Admitted
+from jsctl.broker.jetstream.streams.sequencer import Admitted, Arrived
 from jsctl.broker.store.record import Record
 from tests.support.admission_rig import AdmissionRig
 from tests.support.quick import examples
@@ -42,7 +41,7 @@ def source(
     headers = f"NATS/1.0\r\nNats-Incr: {incr}\r\n"
     headers += f"Nats-Stream-Source: {name} {seq} > > o.{subject} id\r\n\r\n"
     payload = b'{"val":"%b"}' % total.encode()
-    arrived: Arrived = (seq, rig.now, subject.encode(), headers.encode(), payload, "id")
+    arrived: Arrived = (seq, rig.now, subject.encode(), headers.encode(), payload, "id", False)
     made, _, error = rig.leader.admit_sourced("O", [arrived], rig.now)
     rig.propose(made)
     rig.settle()
@@ -226,7 +225,7 @@ def test_differences_are_added(rig: AdmissionRig) -> None:
 
 def test_old_headers_of_sources(rig: AdmissionRig) -> None:
     headers = b"NATS/1.0\r\nNats-Incr: 1\r\nNats-Stream-Source: O 5\r\n\r\n"
-    arrived: Arrived = (5, 1, b"s.a", headers, b'{"val":"4"}', "")
+    arrived: Arrived = (5, 1, b"s.a", headers, b'{"val":"4"}', "", False)
     rig.propose(rig.leader.admit_sourced("O", [arrived], rig.now)[0])
     rig.settle()
     assert b'{"O":{"s.a":"4"}}' in body(rig, 1)[1]
