@@ -5,12 +5,13 @@ import os
 import signal
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from xdist.remote import Producer
 
 from tests.support.alone import taking_part
-from tests.support.hangs import begin_again, keep_errors, limited
+from tests.support.hangs import begin_again, keep_errors, limited, raise_again
 from tests.support.peers import forget_attempts, try_again
 from tests.support.quick import choose_profile, is_left_out, is_quick, refuse_programs
 from tests.support.reporting import tell_less
@@ -134,6 +135,14 @@ def pytest_runtest_protocol(
     finally:
         if getattr(item, "execution_count", 1) > 1:
             forget_attempts()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_timeout_set_timer(settings: Any) -> Generator[None, object, object]:
+    """See `hangs`."""
+    made = yield
+    raise_again(settings.timeout)
+    return made
 
 
 @pytest.hookimpl(trylast=True)

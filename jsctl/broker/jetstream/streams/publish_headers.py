@@ -95,6 +95,8 @@ def expected_sequence(text: bytes) -> int | None:
 
 def parse_ttl(text: bytes) -> int | None:
     """A time to live in ns; NEVER for `never`, None if it is not valid."""
+    if not text:
+        return None
     if text.lower() == b"never":
         return NEVER
     if text.isdigit():

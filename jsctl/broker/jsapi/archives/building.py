@@ -247,7 +247,10 @@ class RestoreBuild:
     def _is_kept(self, entry: MessageEntry) -> bool:
         """Whether its time is not over; what its headers say is remembered then."""
         stream, seq = self.stream, entry.sequence
-        fields = nats_fields(entry.headers) if entry.headers else {}
+        if not entry.headers:
+            stream.last_msg_id = b""
+            return True
+        fields = nats_fields(entry.headers)
         stream.last_msg_id = fields.get(MSG_ID, b"")
         # One that cannot be read, the empty one among them, is none: publishes could say so.
         ttl_ns = parse_ttl(fields.get(TTL, b""))
