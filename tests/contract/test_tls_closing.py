@@ -4,8 +4,9 @@ import os
 import socket
 import ssl
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from threading import Thread
+from select import select
 
 import pytest
 
@@ -55,6 +56,23 @@ def heard_until_the_goodbye(secure: ssl.SSLSocket) -> bytes:
     return bytes(found)
 
 
+def heard_meanwhile(secure: ssl.SSLSocket, data: bytes) -> bytes:
+    """Say something; what is heard until all of it is said. By one thread: OpenSSL's connections
+    are not for two at a time."""
+    found, left = bytearray(), memoryview(data)
+    secure.setblocking(False)
+    while left:
+        readable, writable, _ = select([secure], [secure], [], WAIT_S)
+        assert readable or writable, "nothing comes, and nothing is taken"
+        with suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            while more := secure.recv(1 << 16):
+                found += more
+        with suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            left = left[secure.send(left[: 1 << 16]) :]
+    secure.settimeout(WAIT_S)
+    return bytes(found)
+
+
 def socket_ends(secure: ssl.SSLSocket) -> bool:
     """Whether the server closes the socket, too, although it got no answer to its goodbye."""
     with socket.socket(fileno=os.dup(secure.fileno())) as plain:
@@ -76,10 +94,7 @@ def test_who_is_refused_and_does_not_answer_is_not_kept(secure: ssl.SSLSocket) -
 def test_what_was_written_comes_before_the_end(secure: ssl.SSLSocket) -> None:
     publish = b"PUB a %d\r\n%s\r\n" % (len(PAYLOAD), PAYLOAD)
     words = (LOGIN, b"SUB a 1\r\n", *([publish] * COUNT), b"JUNK\r\n")
-    sender = Thread(target=secure.sendall, args=(b"".join(words),))
-    sender.start()
-    heard = heard_until_the_goodbye(secure)
-    sender.join()
+    heard = heard_meanwhile(secure, b"".join(words)) + heard_until_the_goodbye(secure)
     assert heard.count(b"MSG a 1 ") == COUNT
     assert heard.endswith(b"-ERR 'Unknown Protocol Operation'\r\n")
     assert socket_ends(secure)
