@@ -10,7 +10,7 @@ archive is not whole.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
 from typing import BinaryIO
 
@@ -51,6 +51,9 @@ NOT_A_BACKUP = f"not a NATS Server 2.15 stream backup: {INVALID}"
 
 Row = tuple[int, int, bytes, bytes, bytes]
 """A message: sequence, time in ns, subject, headers, payload."""
+ReadMessages = Callable[[bytes, int, int, int, int], tuple[list[Row], int]]
+"""`(data, begin, last sequence, longest headers and payload, how many)` -> those messages in a row
+that `message_at` finds, and where they end."""
 
 
 class NotABackup(BrokenStream):
@@ -132,9 +135,6 @@ class EntryParser:
         self._consumers_left = 0
         self._sequence = 0
         self._head: _Head | None = None
-        self._nine = b""
-        """How the last time was written, and which it is: many messages have the same."""
-        self._time_ns = 0
 
     @property
     def last(self) -> str:
@@ -189,34 +189,31 @@ class EntryParser:
     def _whole_message(self) -> MessageEntry | None:
         """The next message if it is all there, and of the form that nearly all have; whatever it
         is else, or is wrong with it, is found step by step."""
-        data, begin = self._bytes.data, self._bytes.at
-        if len(data) - begin < _WHOLE_BYTES_MIN or data[begin] >= 0x80:
+        begin, last = self._bytes.at, max(self._sequence, 0)
+        found = message_at(self._bytes.data, begin, last, self._body_bytes_max)
+        if found is None:
             return None
-        nine = data[begin + 1 : begin + 10]
-        if nine != self._nine:
-            word = int.from_bytes(nine, "little")
-            if word & _MORE_OF_ALL != _MORE_OF_EIGHT:
-                return None
-            self._nine, self._time_ns = nine, signed(_of_nine(word))
-        numbers, at = [], begin + 10
-        for _ in range(3):
-            found = varint_at(data, at)
-            if found is None:
-                return None
-            numbers.append(found[0])
-            at = found[1]
-        sequence, headers, payload = numbers
-        body = at + data[begin]
-        end = body + headers + payload
-        is_next = sequence > max(self._sequence, 0)
-        if end > len(data) or not is_next or end - body > self._body_bytes_max:
-            return None
-        name = data[at:body].decode("utf-8", self._errors)
+        (sequence, time_ns, subject, headers, payload), end = found
         self._bytes.skip_to(end)
         self._sequence = sequence
+        name = subject.decode("utf-8", self._errors)
         self._good(name, sequence)
-        behind = body + headers
-        return MessageEntry(name, sequence, self._time_ns, data[body:behind], data[behind:end])
+        return MessageEntry(name, sequence, time_ns, headers, payload)
+
+    def rows(self, read: ReadMessages, count: int) -> list[Row]:
+        """So many of the next messages at the most, read together by `read`; none where something
+        else comes, or is wrong: `next` says what."""
+        if self._state is None or self._consumers_left or self._head is not None or self.ended:
+            return []
+        self._bytes.join()
+        last = max(self._sequence, 0)
+        found, end = read(self._bytes.data, self._bytes.at, last, self._body_bytes_max, count)
+        if found:
+            self._bytes.skip_to(end)
+            self._sequence = found[-1][0]
+            self.count += len(found)
+            self._what = found[-1][2].decode("utf-8", self._errors), self._sequence
+        return found
 
     def _next_head(self) -> _Head | None:
         """The head that begins here; None if it is not all there. Its lengths are in bounds."""
@@ -351,9 +348,39 @@ def varint_at(data: bytes, at: int) -> tuple[int, int] | None:
     raise BrokenStream(INVALID)
 
 
-def _of_nine(word: int) -> int:
-    """A number of nine bytes, as times of this century have: seven bits of each."""
-    return (
+def message_at(
+    data: bytes, begin: int, last_seq: int, body_bytes_max: int
+) -> tuple[Row, int] | None:
+    """The message that begins there, and where it ends: if it is all there, of the form that nearly
+    all have, and in order behind one with another sequence; else None."""
+    if len(data) - begin < _WHOLE_BYTES_MIN or data[begin] >= 0x80:
+        return None
+    time_ns = _time_of(data[begin + 1 : begin + 10])
+    if time_ns is None:
+        return None
+    numbers, at = [], begin + 10
+    for _ in range(3):
+        found = varint_at(data, at)
+        if found is None:
+            return None
+        numbers.append(found[0])
+        at = found[1]
+    sequence, headers, payload = numbers
+    body = at + data[begin]
+    behind, end = body + headers, body + headers + payload
+    if end > len(data) or sequence <= last_seq or end - body > body_bytes_max:
+        return None
+    return (sequence, time_ns, data[at:body], data[body:behind], data[behind:end]), end
+
+
+@lru_cache(maxsize=1)
+def _time_of(nine: bytes) -> int | None:
+    """A time of nine bytes, as those of this century have: seven bits of each. None for another
+    number. Many messages have the same."""
+    word = int.from_bytes(nine, "little")
+    if word & _MORE_OF_ALL != _MORE_OF_EIGHT:
+        return None
+    return signed(
         word & 0x7F
         | word >> 1 & 0x7F << 7
         | word >> 2 & 0x7F << 14

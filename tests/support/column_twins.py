@@ -46,24 +46,38 @@ def written_and_read(
         assert ids == alike[0] or not alike[0]
     if ids:
         same(lambda loops: loops.pack_ids(ids, first_seq, time_ns))
+    whole = [(seq, time_ns, *_stored(one)) for seq, one in zip(seqs, batch, strict=True)]
+    assert same(lambda loops: _flat(loops.encode_rows(head, whole))) == [buffer, *read]
     lengths = [end - at for at, end in pairwise([*offsets, len(buffer)])]
     rows = same(lambda loops: loops.read_rows(buffer, 0, seqs, offsets, lengths, len(buffer)))
-    assert rows == [
-        (seq, time_ns, one[0], one[2], one[3]) for seq, one in zip(seqs, batch, strict=True)
-    ]
+    assert rows == whole
     return buffer, begin
+
+
+def _stored(publish: Publish) -> tuple[bytes, bytes, bytes]:
+    return publish[0], publish[2], publish[3]
+
+
+def _flat(made: tuple[bytes, tuple[Any, ...]]) -> tuple[Any, ...]:
+    return made[0], *made[1]
 
 
 def read_anything(data: bytes, start: int, end: int) -> None:
     """Both refuse it, or find the same in it."""
     same(lambda loops: loops.read_columns(data, start, end))
     same(lambda loops: loops.read_ids(data, start, end))
+    for last in (0, *data[:2]):
+        same(partial(_messages, data, start, last, end))
     places = [start, end, 0, start + end, *data[:4]]
     numbers = [abs(place) for place in places]
     lengths = [_number(data, place, 4, 4) for place in numbers]
     for seqs in (numbers, [_number(data, place) for place in numbers]):
         for sizes, left in ((lengths, end), (numbers[1:], 1 << 60)):
             same(partial(_rows, data, seqs, numbers, sizes, left))
+
+
+def _messages(data: bytes, begin: int, last_seq: int, body_max: int, loops: ColumnLoops) -> Any:
+    return loops.read_messages(data, begin, last_seq, body_max, 4)
 
 
 def _rows(

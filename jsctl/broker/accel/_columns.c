@@ -60,6 +60,11 @@ static uint64_t get64(const char *from) {
     return (uint64_t)get32(from) | (uint64_t)get32(from + 4) << 32;
 }
 
+static char *put(char *to, Text text) {
+    memcpy(to, text.start, (size_t)text.size);
+    return to + text.size;
+}
+
 /* -- CRC-32, sixteen bytes at a time ------------------------------------------------------------ */
 
 #define SLICES 16
@@ -191,19 +196,23 @@ failed:
     return NULL;
 }
 
+/* One more record in a frame; -1 with an error set where that is too large. */
+static int add_record(Py_ssize_t *total, Py_ssize_t subject, Py_ssize_t headers,
+                      Py_ssize_t payload) {
+    int fits = subject <= SUBJECT_BYTES_MAX && headers <= BYTES_MAX && payload <= BYTES_MAX;
+    if (fits) *total += RECORD_OVERHEAD + subject + headers + payload;
+    if (fits && *total <= BYTES_MAX) return 0;
+    PyErr_SetString(PyExc_ValueError, "a frame of messages is too large");
+    return -1;
+}
+
 /* What a frame's records take; -1 with an error set. */
 static Py_ssize_t measure(PyObject *batch, Py_ssize_t count) {
     Py_ssize_t total = 0;
     for (Py_ssize_t at = 0; at < count; at++) {
         Text parts[4];
         if (publish_of(batch, at, parts) < 0) return -1;
-        int fits = parts[0].size <= SUBJECT_BYTES_MAX && parts[2].size <= BYTES_MAX &&
-                   parts[3].size <= BYTES_MAX;
-        if (fits) total += RECORD_OVERHEAD + parts[0].size + parts[2].size + parts[3].size;
-        if (!fits || total > BYTES_MAX) {
-            PyErr_SetString(PyExc_ValueError, "a frame of messages is too large");
-            return -1;
-        }
+        if (add_record(&total, parts[0].size, parts[2].size, parts[3].size) < 0) return -1;
     }
     return total;
 }
@@ -232,33 +241,60 @@ static void found_end(Found *found) {
     Py_CLEAR(found->subjects);
 }
 
+/* What is stored of a message. */
+typedef struct {
+    uint64_t seq, time_ns;
+    Text subject, headers, payload;
+} Message;
+
+/* A message as the record `at` of its frame; where the next one begins, NULL with an error set. The
+ * subject is the first bytes that its tuple has. */
+static char *write_record(const Message *message, PyObject *subject, Py_ssize_t at, char *begin,
+                          char *to, Found *found) {
+    Py_ssize_t headers = message->headers.size;
+    Py_ssize_t length =
+        RECORD_OVERHEAD + message->subject.size + headers + message->payload.size;
+    put32(to + 4, (uint32_t)length);
+    put64(to + 8, message->seq);
+    put64(to + 16, message->time_ns);
+    put16(to + 24, (uint32_t)message->subject.size);
+    put32(to + 26, (uint32_t)headers);
+    char *behind = put(to + RECORD_OVERHEAD, message->subject);
+    behind = put(put(behind, message->headers), message->payload);
+    uint32_t crc = crc_of(to + 4, length - 4, 0);
+    put32(to, crc);
+    found->offsets[at] = (uint32_t)(to - begin);
+    found->crcs[at] = crc;
+    found->sizes[at] = (uint32_t)length + (headers ? HEADED_BYTES : 0);
+    return PyList_SetItem(found->subjects, at, Py_NewRef(subject)) < 0 ? NULL : behind;
+}
+
 /* The batch as records at `to`, which has room for what was measured. */
 static int write_records(PyObject *batch, Py_ssize_t count, uint64_t seq, uint64_t time_ns,
                          char *begin, char *to, Found *found) {
     for (Py_ssize_t at = 0; at < count; at++, seq++) {
         Text parts[4];
         if (publish_of(batch, at, parts) < 0) return -1;
-        Py_ssize_t length = RECORD_OVERHEAD + parts[0].size + parts[2].size + parts[3].size;
-        put32(to + 4, (uint32_t)length);
-        put64(to + 8, seq);
-        put64(to + 16, time_ns);
-        put16(to + 24, (uint32_t)parts[0].size);
-        put32(to + 26, (uint32_t)parts[2].size);
-        char *behind = to + RECORD_OVERHEAD;
-        for (int part = 0; part < 4; part += part ? 1 : 2) { /* without the reply */
-            memcpy(behind, parts[part].start, (size_t)parts[part].size);
-            behind += parts[part].size;
-        }
-        uint32_t crc = crc_of(to + 4, length - 4, 0);
-        put32(to, crc);
-        found->offsets[at] = (uint32_t)(to - begin);
-        found->crcs[at] = crc;
-        found->sizes[at] = (uint32_t)length + (parts[2].size ? HEADED_BYTES : 0);
+        Message message = {seq, time_ns, parts[0], parts[2], parts[3]};
         PyObject *subject = PyTuple_GetItem(PyList_GetItem(batch, at), 0);
-        if (PyList_SetItem(found->subjects, at, Py_NewRef(subject)) < 0) return -1;
-        to = behind;
+        to = write_record(&message, subject, at, begin, to, found);
+        if (to == NULL) return -1;
     }
     return 0;
+}
+
+/* The header of a frame whose records stand behind it. */
+static void write_head(char *frame, Py_ssize_t count, uint64_t first_seq, uint64_t last_seq,
+                       Py_ssize_t length) {
+    put32(frame, FRAME_MAGIC);
+    put16(frame + 4, FRAME_VERSION);
+    put16(frame + 6, 0);
+    put32(frame + 8, (uint32_t)count);
+    put64(frame + 12, first_seq);
+    put64(frame + 20, last_seq);
+    put32(frame + 28, (uint32_t)length);
+    uint32_t crc = crc_of(frame, FRAME_HEADER_BYTES - 4, 0);
+    put32(frame + 32, crc_of(frame + FRAME_HEADER_BYTES, length, crc));
 }
 
 /* encode_publishes(head, batch, first_seq, time_ns) -> (buffer, offsets, crcs, sizes, subjects) */
@@ -288,15 +324,7 @@ static PyObject *encode_publishes(PyObject *module, PyObject *args) {
     memcpy(begin, head.start, (size_t)head.size);
     if (write_records(batch, count, first_seq, (uint64_t)time_ns, begin, records, &found) < 0)
         goto done;
-    put32(frame, FRAME_MAGIC);
-    put16(frame + 4, FRAME_VERSION);
-    put16(frame + 6, 0);
-    put32(frame + 8, (uint32_t)count);
-    put64(frame + 12, first_seq);
-    put64(frame + 20, first_seq + (uint64_t)count - 1);
-    put32(frame + 28, (uint32_t)length);
-    uint32_t crc = crc_of(frame, FRAME_HEADER_BYTES - 4, 0);
-    put32(frame + 32, crc_of(records, length, crc));
+    write_head(frame, count, first_seq, first_seq + (uint64_t)count - 1, length);
     Py_ssize_t bytes = count * (Py_ssize_t)sizeof(uint32_t);
     PyObject *offsets = column("I", found.offsets, bytes);
     PyObject *crcs = column("I", found.crcs, bytes);
@@ -308,6 +336,113 @@ static PyObject *encode_publishes(PyObject *module, PyObject *args) {
     Py_XDECREF(sizes);
 done:
     found_end(&found);
+    Py_XDECREF(buffer);
+    return made;
+}
+
+/* -- messages with sequences and times of their own ---------------------------------------------- */
+
+/* The message of a row, whose numbers are looked at without running other code; -1 with an error
+ * set. */
+static int row_at(PyObject *rows, Py_ssize_t at, Message *message) {
+    PyObject *row = PyList_GetItem(rows, at);
+    if (row == NULL) return -1;
+    if (!PyTuple_Check(row)) {
+        PyErr_SetString(PyExc_TypeError, "a message is a tuple");
+        return -1;
+    }
+    PyObject *seq = PyTuple_GetItem(row, 0), *time = PyTuple_GetItem(row, 1);
+    if (seq == NULL || time == NULL) return -1;
+    if (!PyLong_Check(seq) || !PyLong_Check(time)) {
+        PyErr_SetString(PyExc_TypeError, "sequences and times are numbers");
+        return -1;
+    }
+    message->seq = PyLong_AsUnsignedLongLong(seq);
+    message->time_ns = (uint64_t)PyLong_AsLongLong(time);
+    if (PyErr_Occurred()) return -1;
+    Text *parts[3] = {&message->subject, &message->headers, &message->payload};
+    for (int part = 0; part < 3; part++)
+        if (text_of(PyTuple_GetItem(row, 2 + part), parts[part]) < 0) return -1;
+    return 0;
+}
+
+/* The rows as records at `to`, their sequences and then their times as numbers; -1 with an error
+ * set. */
+static int write_rows(PyObject *rows, Py_ssize_t count, char *begin, char *to, Found *found,
+                      uint64_t *numbers) {
+    for (Py_ssize_t at = 0; at < count; at++) {
+        Message message;
+        if (row_at(rows, at, &message) < 0) return -1;
+        PyObject *subject = PyTuple_GetItem(PyList_GetItem(rows, at), 2);
+        to = write_record(&message, subject, at, begin, to, found);
+        if (to == NULL) return -1;
+        numbers[at] = message.seq;
+        numbers[count + at] = message.time_ns;
+    }
+    return 0;
+}
+
+/* (offsets, crcs, sizes, seqs, times, subjects); `numbers` are sequences, then times. */
+static PyObject *columns_of(const Found *found, const uint64_t *numbers, Py_ssize_t count) {
+    PyObject *columns[5], *made = NULL;
+    Py_ssize_t small = count * (Py_ssize_t)sizeof(uint32_t), large = 2 * small;
+    columns[0] = column("I", found->offsets, small);
+    columns[1] = column("I", found->crcs, small);
+    columns[2] = column("I", found->sizes, small);
+    columns[3] = column("Q", numbers, large);
+    columns[4] = column("q", numbers + count, large);
+    int whole = 1;
+    for (int one = 0; one < 5; one++) whole = whole && columns[one] != NULL;
+    if (whole)
+        made = PyTuple_Pack(6, columns[0], columns[1], columns[2], columns[3], columns[4],
+                            found->subjects);
+    for (int one = 0; one < 5; one++) Py_XDECREF(columns[one]);
+    return made;
+}
+
+static uint64_t *numbers_begin(Py_ssize_t count) {
+    uint64_t *numbers = PyMem_Malloc((size_t)count * 2 * sizeof(uint64_t) + 1);
+    if (numbers == NULL) PyErr_NoMemory();
+    return numbers;
+}
+
+/* encode_rows(head, rows) -> (buffer, (offsets, crcs, sizes, seqs, times, subjects)) */
+static PyObject *encode_rows(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *head_given, *rows, *buffer = NULL, *columns = NULL, *made = NULL;
+    Text head;
+    Found found;
+    if (!PyArg_ParseTuple(args, "SO!:encode_rows", &head_given, &PyList_Type, &rows) ||
+        text_of(head_given, &head) < 0)
+        return NULL;
+    Py_ssize_t count = PyList_Size(rows), length = 0;
+    if (count < 1 || count > BYTES_MAX / RECORD_OVERHEAD || head.size > BYTES_MAX) {
+        PyErr_SetString(PyExc_ValueError, "a frame has messages, and not too many");
+        return NULL;
+    }
+    uint64_t *numbers = numbers_begin(count);
+    if (numbers == NULL) return NULL;
+    if (found_begin(&found, count) < 0) {
+        PyMem_Free(numbers);
+        return NULL;
+    }
+    for (Py_ssize_t at = 0; at < count; at++) {
+        Message message;
+        if (row_at(rows, at, &message) < 0) goto done;
+        Py_ssize_t subject = message.subject.size, headers = message.headers.size;
+        if (add_record(&length, subject, headers, message.payload.size) < 0) goto done;
+    }
+    buffer = PyBytes_FromStringAndSize(NULL, head.size + FRAME_HEADER_BYTES + length);
+    if (buffer == NULL) goto done;
+    char *begin = PyBytes_AsString(buffer), *frame = put(begin, head);
+    if (write_rows(rows, count, begin, frame + FRAME_HEADER_BYTES, &found, numbers) < 0) goto done;
+    write_head(frame, count, numbers[0], numbers[count - 1], length);
+    columns = columns_of(&found, numbers, count);
+    if (columns != NULL) made = PyTuple_Pack(2, buffer, columns);
+done:
+    found_end(&found);
+    PyMem_Free(numbers);
+    Py_XDECREF(columns);
     Py_XDECREF(buffer);
     return made;
 }
@@ -368,12 +503,9 @@ static PyObject *read_columns(PyObject *module, PyObject *args) {
         return NULL;
     }
     if (found_begin(&found, count) < 0) return NULL;
-    PyObject *made = NULL, *columns[5] = {NULL, NULL, NULL, NULL, NULL};
-    uint64_t *seqs = PyMem_Malloc((size_t)count * 2 * sizeof(uint64_t) + 1);
-    if (seqs == NULL) {
-        PyErr_NoMemory();
-        goto done;
-    }
+    PyObject *made = NULL;
+    uint64_t *numbers = numbers_begin(count);
+    if (numbers == NULL) goto done;
     Py_ssize_t at = start;
     for (Py_ssize_t row = 0; row < count; row++) {
         Head head;
@@ -381,27 +513,16 @@ static PyObject *read_columns(PyObject *module, PyObject *args) {
         found.offsets[row] = (uint32_t)at;
         found.crcs[row] = head.crc;
         found.sizes[row] = head.length + (head.headers ? HEADED_BYTES : 0);
-        seqs[row] = head.seq;
-        seqs[count + row] = head.time_ns;
+        numbers[row] = head.seq;
+        numbers[count + row] = head.time_ns;
         PyObject *subject =
             PyBytes_FromStringAndSize(buffer.start + at + RECORD_OVERHEAD, head.subject);
         if (subject == NULL || PyList_SetItem(found.subjects, row, subject) < 0) goto done;
         at += (Py_ssize_t)head.length;
     }
-    Py_ssize_t small = count * (Py_ssize_t)sizeof(uint32_t), large = 2 * small;
-    columns[0] = column("I", found.offsets, small);
-    columns[1] = column("I", found.crcs, small);
-    columns[2] = column("I", found.sizes, small);
-    columns[3] = column("Q", seqs, large);
-    columns[4] = column("q", seqs + count, large);
-    int whole = 1;
-    for (int one = 0; one < 5; one++) whole = whole && columns[one] != NULL;
-    if (whole)
-        made = PyTuple_Pack(6, columns[0], columns[1], columns[2], columns[3], columns[4],
-                            found.subjects);
+    made = columns_of(&found, numbers, count);
 done:
-    for (int one = 0; one < 5; one++) Py_XDECREF(columns[one]);
-    PyMem_Free(seqs);
+    PyMem_Free(numbers);
     found_end(&found);
     return made;
 }
@@ -431,6 +552,149 @@ static PyObject *read_ids(PyObject *module, PyObject *args) {
 failed:
     Py_DECREF(ids);
     return NULL;
+}
+
+/* -- archives ----------------------------------------------------------------------------------- */
+
+#define ENTRY_BYTES_MIN 64 /* more than the numbers of an entry take */
+#define TIME_BYTES 9
+#define VARINT_BYTES_MAX 10
+
+/* A number of seven bits a byte, the lowest first; how many bytes it takes, 0 for none of 64 bits.
+ * There are at least VARINT_BYTES_MAX bytes. */
+static int varint_of(const char *from, uint64_t *number) {
+    uint64_t value = 0;
+    for (int at = 0; at < VARINT_BYTES_MAX; at++) {
+        uint64_t byte = (unsigned char)from[at];
+        if (at == VARINT_BYTES_MAX - 1 && byte > 1) return 0;
+        value |= (byte & 0x7F) << 7 * at;
+        if (byte < 0x80) {
+            *number = value;
+            return at + 1;
+        }
+    }
+    return 0;
+}
+
+/* The message of an entry that begins there, of the form that nearly all have, and how many bytes
+ * it takes; 0 for another one, or one that is not all there. */
+static Py_ssize_t entry_of(const char *from, Py_ssize_t left, uint64_t last_seq,
+                           uint64_t body_max, Message *message) {
+    uint64_t time, numbers[3];
+    if (left < ENTRY_BYTES_MIN || (unsigned char)from[0] >= 0x80) return 0;
+    Py_ssize_t name = from[0], at = 1;
+    if (varint_of(from + at, &time) != TIME_BYTES) return 0;
+    at += TIME_BYTES;
+    for (int one = 0; one < 3; one++) {
+        int size = varint_of(from + at, &numbers[one]);
+        if (!size) return 0;
+        at += size;
+    }
+    uint64_t headers = numbers[1], payload = numbers[2];
+    if (numbers[0] <= last_seq || headers > body_max || payload > body_max - headers) return 0;
+    if (headers + payload + (uint64_t)(at + name) > (uint64_t)left) return 0;
+    message->seq = numbers[0];
+    message->time_ns = time >> 1 ^ (~(time & 1) + 1);
+    message->subject = (Text){from + at, name};
+    message->headers = (Text){from + at + name, (Py_ssize_t)headers};
+    message->payload = (Text){from + at + name + headers, (Py_ssize_t)payload};
+    return at + name + (Py_ssize_t)(headers + payload);
+}
+
+static int varint_size(uint64_t value) {
+    int size = 1;
+    for (; value >= 0x80; value >>= 7) size++;
+    return size;
+}
+
+static char *put_varint(char *to, uint64_t value) {
+    for (; value >= 0x80; value >>= 7) *to++ = (char)((value & 0x7F) | 0x80);
+    *to = (char)value;
+    return to + 1;
+}
+
+/* The numbers that an entry begins with. */
+static void entry_numbers(const Message *message, uint64_t numbers[5]) {
+    numbers[0] = (uint64_t)message->subject.size;
+    numbers[1] = message->time_ns << 1 ^ (~(message->time_ns >> 63) + 1);
+    numbers[2] = message->seq;
+    numbers[3] = (uint64_t)message->headers.size;
+    numbers[4] = (uint64_t)message->payload.size;
+}
+
+/* archive_entries(rows) */
+static PyObject *archive_entries(PyObject *module, PyObject *rows) {
+    (void)module;
+    if (!PyList_Check(rows)) {
+        PyErr_SetString(PyExc_TypeError, "messages are a list");
+        return NULL;
+    }
+    Py_ssize_t count = PyList_Size(rows), total = 0;
+    Message message;
+    uint64_t numbers[5];
+    for (Py_ssize_t at = 0; at < count; at++) {
+        if (row_at(rows, at, &message) < 0) return NULL;
+        const Text *parts[3] = {&message.subject, &message.headers, &message.payload};
+        for (int part = 0; part < 3; part++) {
+            if (parts[part]->size > BYTES_MAX || total > BYTES_MAX) {
+                PyErr_SetString(PyExc_ValueError, "the entries are too large");
+                return NULL;
+            }
+            total += parts[part]->size;
+        }
+        entry_numbers(&message, numbers);
+        for (int one = 0; one < 5; one++) total += varint_size(numbers[one]);
+    }
+    PyObject *made = PyBytes_FromStringAndSize(NULL, total);
+    if (made == NULL) return NULL;
+    char *to = PyBytes_AsString(made);
+    for (Py_ssize_t at = 0; at < count; at++) {
+        if (row_at(rows, at, &message) < 0) {
+            Py_DECREF(made);
+            return NULL;
+        }
+        entry_numbers(&message, numbers);
+        for (int one = 0; one < 5; one++) to = put_varint(to, numbers[one]);
+        to = put(put(put(to, message.subject), message.headers), message.payload);
+    }
+    return made;
+}
+
+/* read_messages(data, begin, last_seq, body_bytes_max, most) -> (rows, end) */
+static PyObject *read_messages(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *given;
+    Text data;
+    Py_ssize_t at, body_max, most;
+    unsigned long long last_seq;
+    if (!PyArg_ParseTuple(args, "SnKnn:read_messages", &given, &at, &last_seq, &body_max, &most) ||
+        text_of(given, &data) < 0)
+        return NULL;
+    if (at < 0 || at > data.size || body_max < 0 || body_max > BYTES_MAX) {
+        PyErr_SetString(PyExc_ValueError, "no such range");
+        return NULL;
+    }
+    PyObject *rows = PyList_New(0);
+    if (rows == NULL) return NULL;
+    for (Py_ssize_t count = 0; count < most; count++) {
+        Message one;
+        Py_ssize_t size =
+            entry_of(data.start + at, data.size - at, last_seq, (uint64_t)body_max, &one);
+        if (size == 0) break;
+        PyObject *row = Py_BuildValue(
+            "(KLy#y#y#)", (unsigned long long)one.seq, (long long)one.time_ns, one.subject.start,
+            one.subject.size, one.headers.start, one.headers.size, one.payload.start,
+            one.payload.size);
+        int added = row == NULL ? -1 : PyList_Append(rows, row);
+        Py_XDECREF(row);
+        if (added < 0) {
+            Py_DECREF(rows);
+            return NULL;
+        }
+        last_seq = one.seq;
+        at += size;
+    }
+    return Py_BuildValue("(Nn)", rows, at);
 }
 
 /* -- ids and acknowledgements ------------------------------------------------------------------- */
@@ -510,9 +774,9 @@ static PyObject *read_rows(PyObject *module, PyObject *args) {
             if (PyErr_Occurred()) goto failed;
             break;
         }
-        int put = PyList_Append(rows, row);
+        int added = PyList_Append(rows, row);
         Py_DECREF(row);
-        if (put < 0) goto failed;
+        if (added < 0) goto failed;
     }
     return rows;
 failed:
@@ -545,11 +809,6 @@ static PyObject *pack_ids(PyObject *module, PyObject *args) {
         to += ID_OVERHEAD + id.size;
     }
     return made;
-}
-
-static char *put(char *to, Text text) {
-    memcpy(to, text.start, (size_t)text.size);
-    return to + text.size;
 }
 
 static char *put_decimal(char *to, uint64_t value) {
@@ -795,9 +1054,9 @@ static uint64_t acked_seq(Text subject) {
 
 static int append_new(PyObject *list, PyObject *item) {
     if (item == NULL) return -1;
-    int put = PyList_Append(list, item);
+    int added = PyList_Append(list, item);
     Py_DECREF(item);
-    return put;
+    return added;
 }
 
 /* plain_acks(acks) -> (sequences, replies, places of all others) */
@@ -836,9 +1095,12 @@ done:
 static PyMethodDef functions[] = {
     {"read_publishes", read_publishes, METH_O, "What a batch of publishes is like."},
     {"encode_publishes", encode_publishes, METH_VARARGS, "A frame of publishes, and its columns."},
+    {"encode_rows", encode_rows, METH_VARARGS, "A frame of messages, and its columns."},
     {"read_columns", read_columns, METH_VARARGS, "The columns of records."},
     {"read_ids", read_ids, METH_VARARGS, "The ids of records."},
     {"read_rows", read_rows, METH_VARARGS, "The messages of records."},
+    {"archive_entries", archive_entries, METH_O, "Messages as an archive has them."},
+    {"read_messages", read_messages, METH_VARARGS, "The messages of an archive."},
     {"delivery_tails", delivery_tails, METH_VARARGS, "Deliveries from their replies on."},
     {"plain_acks", plain_acks, METH_O, "What is acknowledged, and by whom."},
     {"pack_ids", pack_ids, METH_VARARGS, "Ids as a snapshot has them."},

@@ -162,6 +162,20 @@ class ColumnLoops(Protocol):
         self, head: bytes, batch: list[Any], first_seq: int, time_ns: int, /
     ) -> tuple[bytes, Sequence[int], Sequence[int], Sequence[int], Sequence[bytes]]: ...
 
+    def encode_rows(
+        self, head: bytes, rows: list[tuple[int, int, bytes, bytes, bytes]], /
+    ) -> tuple[
+        bytes,
+        tuple[
+            Sequence[int],
+            Sequence[int],
+            Sequence[int],
+            Sequence[int],
+            Sequence[int],
+            Sequence[bytes],
+        ],
+    ]: ...
+
     def read_columns(
         self, buffer: bytes, start: int, end: int, /
     ) -> tuple[
@@ -185,6 +199,12 @@ class ColumnLoops(Protocol):
         bytes_max: int,
         /,
     ) -> list[tuple[int, int, bytes, bytes, bytes]]: ...
+
+    def archive_entries(self, rows: list[tuple[int, int, bytes, bytes, bytes]], /) -> bytes: ...
+
+    def read_messages(
+        self, data: bytes, begin: int, last_seq: int, body_bytes_max: int, most: int, /
+    ) -> tuple[list[tuple[int, int, bytes, bytes, bytes]], int]: ...
 
     def delivery_tails(
         self,

@@ -63,17 +63,17 @@ class FileRecords:
             segment = files.of(seqs[at])
             table = files.table(segment)
             first = -1 if seqs[at] in self.restored else table.find(seqs[at])
-            if first < 0 or not segment.sealed or waits_for_room(segment):
-                found.append(Held(self.read_raw((seqs[at],))[0]))
-                at += 1
-                continue
-            some = seqs[at : bisect_right(seqs, segment.last_seq, at)]
-            if self.restored:
+            some = seqs[at : bisect_right(seqs, segment.last_seq, at) if first >= 0 else at + 1]
+            if self.restored and first >= 0:
                 some = list(takewhile(lambda seq: seq not in self.restored, some))
+            if first < 0 or not segment.sealed or waits_for_room(segment):
+                found.append(Held(some, self.read_raw(some)[0]))
+                at += len(some)
+                continue
             offsets, lengths = table.spans(some, first)
-            path = files.path(segment.number)
-            found.append(FileRun(files.disk, path, list(offsets), list(lengths)))
-            at += len(offsets)
+            path, count = files.path(segment.number), len(offsets)
+            found.append(FileRun(files.disk, path, some[:count], list(offsets), list(lengths)))
+            at += count
         return found
 
     # Changes.

@@ -65,7 +65,7 @@ class MemoryRecords:
 
     def places(self, seqs: Sequence[int]) -> list[RecordPlace]:
         """Here."""
-        return [Held(self.read_raw(seqs)[0])]
+        return [Held(seqs, self.read_raw(seqs)[0])]
 
     def read_raw(self, seqs: Sequence[int]) -> tuple[list[bytes], int]:
         """The encoded records."""

@@ -25,7 +25,6 @@ from jsctl.broker.accel.columns import RECORD_OVERHEAD as RECORD_OVERHEAD
 from jsctl.broker.accel.columns import Columns as Columns
 from jsctl.broker.accel.columns import Publish as Publish
 from jsctl.broker.accel.columns import Row as Row
-from jsctl.broker.accel.columns import encode_rows as encode_rows
 from jsctl.broker.errors import Damaged
 
 PASSED_ONCE_BYTES = 8 * 1024
@@ -71,6 +70,14 @@ def within(rows: list[Row], bytes_max: int) -> list[Row]:
         if total > bytes_max and at:
             return rows[:at]
     return rows
+
+
+def encode_rows(head: bytes, rows: Sequence[RecordLike]) -> tuple[bytes, Columns]:
+    """See `columns.encode_rows`: by which twin, follows from how large payloads are."""
+    size = sum([len(row[4]) for row in rows])
+    loops = column_loops() if size < PASSED_ONCE_BYTES * len(rows) else columns
+    frame, found = loops.encode_rows(head, [*rows])
+    return frame, Columns(*found)
 
 
 def encode_publishes(

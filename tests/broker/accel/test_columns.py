@@ -1,14 +1,17 @@
 """The two twins of the loops over a batch: on the same input the same answer."""
 
+from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jsctl.backups.archive import end_bytes, entries_bytes, entry_bytes
 from jsctl.broker.accel import columns
 from jsctl.broker.accel.choice import compiled
-from jsctl.broker.accel.columns import Publish
+from jsctl.broker.accel.columns import Publish, Row
 from jsctl.broker.accel.contract import ColumnLoops
 from jsctl.broker.store import record
 from jsctl.broker.store.frame import Frame, frame_of
@@ -208,6 +211,68 @@ def test_ids_may_be_as_long_as_their_length_can_tell() -> None:
 def test_an_empty_batch_is_like_no_other() -> None:
     assert same(lambda loops: loops.read_publishes([])) is None
     assert same(lambda loops: loops.encode_publishes(b"", [], 1, 1)) is ValueError
+    assert same(lambda loops: loops.encode_rows(b"", [])) is ValueError
+
+
+archived = st.lists(
+    st.tuples(
+        st.integers(0, 3),
+        st.sampled_from([1790000000000000000, (1 << 61) + 5, 77, -5]),
+        st.sampled_from([b"s.a", b"", b"x" * 127, b"x" * 128, b"\xff"]),
+        st.sampled_from([b"", b"NATS/1.0\r\n\r\n", bytes(200)]),
+        st.binary(max_size=20),
+    ),
+    max_size=6,
+)
+
+
+@given(archived, st.binary(max_size=4), st.integers(0, 5), st.integers(0, 230), st.integers(0, 7))
+@settings(max_examples=examples(400), deadline=None)
+def test_messages_of_an_archive_are_read_alike(
+    made: list[Row], front: bytes, last_seq: int, body_max: int, most: int
+) -> None:
+    seqs = accumulate((row[0] for row in made), initial=1 << 7 * most)
+    rows = [(seq, *row[1:]) for seq, row in zip(seqs, made, strict=False)]
+    entries = same(lambda loops: loops.archive_entries(rows))
+    assert entries == b"".join([entry_bytes(row[2], row[1], row[0], *row[3:]) for row in rows])
+    data = front + entries + end_bytes() + bytes(64)
+
+    def read(loops: ColumnLoops) -> Any:
+        return loops.read_messages(data, len(front), last_seq, body_max, most)
+
+    found, end = same(read)
+    assert found == rows[: len(found)]
+    assert end == len(front) + len(entries_bytes(found))
+
+
+@pytest.mark.parametrize("at", range(1, 40))
+@pytest.mark.parametrize("byte", [0, 0x7F, 0x80, 0xFF])
+def test_damaged_messages_of_an_archive_are_read_alike(at: int, byte: int) -> None:
+    data = bytearray(entries_bytes([(1 << 60, 1 << 60, b"subject", b"", bytes(40))]) + bytes(64))
+    data[at] = byte
+    same(lambda loops: loops.read_messages(bytes(data), 0, 1, 1 << 20, 2))
+    same(lambda loops: loops.read_messages(bytes(data[at:]), 0, 1, 1 << 20, 2))
+
+
+def test_messages_of_an_archive_are_read_in_its_bounds() -> None:
+    row = (1, 1790000000000000000, b"subject", b"", bytes(60))
+    data = entries_bytes([row, (2, *row[1:])])
+    one = len(data) // 2
+    other = (2, *row[1:])
+    assert same(lambda loops: loops.read_messages(data, 0, 0, 99, 9)) == [[row, other], len(data)]
+    assert same(lambda loops: loops.read_messages(data, 0, 0, 99, 1)) == [[row], one]
+    assert same(lambda loops: loops.read_messages(data, one, 0, 99, 9)) == [[other], len(data)]
+    assert same(lambda loops: loops.read_messages(data, one, 0, 99, 0)) == [[], one]
+    assert same(lambda loops: loops.read_messages(data, len(data), 0, 99, 9)) == [[], len(data)]
+    assert same(lambda loops: loops.read_messages(data[:-1], 0, 0, 99, 9)) == [[row], one]
+    assert same(lambda loops: loops.read_messages(data, 0, 0, 59, 9)) == [[], 0]
+    assert same(lambda loops: loops.read_messages(data, 0, 1, 99, 9)) == [[], 0]
+    for begin, body_max in ((-1, 9), (len(data) + 1, 9), (0, -1), (0, 1 << 31)):
+        assert same(partial(_read, data, begin, body_max)) is ValueError
+
+
+def _read(data: bytes, begin: int, body_max: int, loops: ColumnLoops) -> Any:
+    return loops.read_messages(data, begin, 0, body_max, 1)
 
 
 def test_large_messages_are_encoded_alike() -> None:
@@ -229,6 +294,18 @@ def test_large_messages_are_encoded_alike() -> None:
         ("encode_publishes", (b"", [(b"s", None, b"", b"")], 1, 1)),
         ("encode_publishes", (b"", [None], 1, 1)),
         ("encode_publishes", ("", [], 1, 1)),
+        ("encode_rows", (b"", ((1, 2, b"s", b"", b""),))),
+        ("encode_rows", (b"", [[1, 2, b"s", b"", b""]])),
+        ("encode_rows", (b"", [(1, 2, b"s", b"")])),
+        ("encode_rows", (b"", [(1, 2.5, b"s", b"", b"")])),
+        ("encode_rows", (b"", [(None, 2, b"s", b"", b"")])),
+        ("encode_rows", (b"", [(1, 2, b"s", b"", "")])),
+        ("encode_rows", ("", [(1, 2, b"s", b"", b"")])),
+        ("archive_entries", (((1, 2, b"s", b"", b""),),)),
+        ("archive_entries", ([(1, "2", b"s", b"", b"")],)),
+        ("archive_entries", ([(1, 2, b"s", None, b"")],)),
+        ("read_messages", (bytearray(90), 0, 0, 9, 1)),
+        ("read_messages", (bytes(90), None, 0, 9, 1)),
         ("read_columns", (bytearray(40), 0, 40)),
         ("read_ids", (None, 0, 0)),
         ("read_rows", (bytearray(40), 0, [1], [0], [40], 40)),
@@ -265,4 +342,6 @@ def test_subjects_that_no_record_can_tell_are_refused() -> None:
     large: list[Publish] = [(bytes(1 << 16), b"", b"", b"", None)]
     with pytest.raises(ValueError, match="too large"):
         twin.columns.encode_publishes(b"", large, 1, 1)
+    with pytest.raises(ValueError, match="too large"):
+        twin.columns.encode_rows(b"", [(1, 1, bytes(1 << 16), b"", b"")])
     assert columns.read_publishes(large) == twin.columns.read_publishes(large)

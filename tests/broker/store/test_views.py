@@ -11,7 +11,7 @@ from jsctl.broker.errors import Damaged
 from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.memory_store import MemoryStore
 from jsctl.broker.store.message_store import MessageStore, StoreOptions
-from jsctl.broker.store.record import Record, decode_row
+from jsctl.broker.store.record import Record
 from jsctl.broker.store.stream_store import StreamStore
 from jsctl.broker.store.views.view import StoreView
 from tests.support.quick import examples
@@ -81,7 +81,7 @@ def all_of(view: StoreView, between: Callable[[], None]) -> list[Record]:
         between()
         portion.read()
         between()
-        found += [Record._make(decode_row(raw)) for raw in view.settle(portion)]
+        found += map(Record._make, view.settle(portion))
     return found
 
 
@@ -179,7 +179,7 @@ def test_a_view_outlives_a_store_that_begins_anew(kind: str) -> None:
     settle(store)
     while (portion := view.next_portion(200)) is not None:
         portion.read()
-        found += [decode_row(raw)[0] for raw in view.settle(portion)]
+        found += [row[0] for row in view.settle(portion)]
     assert found == list(range(1, 31))
     view.close()
     store.append(frame_of([row(1000)]), 32)

@@ -28,6 +28,7 @@ from jsctl.backups.tar import (
     RemovedEntry,
     TarParser,
 )
+from jsctl.broker.accel.choice import column_loops
 from jsctl.broker.errors import BrokerError, SyncFailed
 from jsctl.broker.jetstream.chains.chain_key import CHAIN_KEY
 from jsctl.broker.jetstream.consumers.state import ConsumerState
@@ -138,6 +139,8 @@ class RestoreBuild:
 
     def _step(self) -> None:
         for _ in range(ENTRIES_PER_STEP):
+            if self._take_together():
+                return
             entry = None if self._parser is None else self._parser.next()
             if entry is None:
                 break
@@ -162,10 +165,21 @@ class RestoreBuild:
         self._parser.feed(self._begin)
         self._begin = b""
 
+    def _take_together(self) -> bool:
+        """Take messages that are there as a whole; whether there were some. The first one of a
+        block is mostly not: it began with the block before."""
+        if not isinstance(self._parser, EntryParser):
+            return False
+        rows = self._parser.rows(column_loops().read_messages, ENTRIES_PER_STEP)
+        if rows:
+            self._messages(rows)
+        return bool(rows)
+
     def _take(self, entry: Entry | OldEntry) -> None:
         match entry:
-            case MessageEntry():
-                self._message(entry)
+            case MessageEntry(subject, seq, time_ns, headers, payload):
+                name = subject.encode("utf-8", "surrogateescape")
+                self._message((seq, time_ns, name, headers, payload))
             case ConsumerEntry():
                 self._consumer(entry)
             case StateEntry():
@@ -220,44 +234,64 @@ class RestoreBuild:
         config, state = parsed(entry.name, entry.data)
         self.consumers.append(ArchivedConsumer(entry.name, config, state))
 
-    def _message(self, entry: MessageEntry) -> None:
-        seq, subject = entry.sequence, entry.subject.encode("utf-8", "surrogateescape")
-        if seq > SEQUENCE_MAX or not 0 < entry.time_ns <= TIME_MAX_NS:
+    def _messages(self, rows: list[Row]) -> None:
+        """Messages in a row: without headers there is little to be looked at in each."""
+        seqs, times, subjects, headers, payloads = zip(*rows, strict=True)
+        sizes = list(map(len, payloads))
+        sound = (
+            self._chain is None
+            and not any(headers)
+            and seqs[-1] <= SEQUENCE_MAX
+            and 0 < min(times) <= max(times) <= TIME_MAX_NS
+            and not 0 <= self.stream.config.max_msg_size < max(sizes)
+            and all(map(_is_subject, {*subjects}))
+        )
+        if not sound:
+            for row in rows:
+                self._message(row)
+            return
+        self._newest_ns = max(self._newest_ns, *times)
+        self._last_seq = max(self._last_seq, seqs[-1])
+        self.stream.last_msg_id = b""
+        self._keep(rows, sum(sizes) + sum(map(len, subjects)))
+
+    def _message(self, row: Row) -> None:
+        seq, time_ns, subject, headers, payload = row
+        if seq > SEQUENCE_MAX or not 0 < time_ns <= TIME_MAX_NS:
             raise BrokenStream(f"sequence or time of message sequence {seq} is out of range")
-        if len(subject) > SUBJECT_BYTES_MAX or not is_valid_literal(subject):
+        if not _is_subject(subject):
             raise BrokenStream(f"message sequence {seq} has an invalid subject")
-        headers, size_max = entry.headers, self.stream.config.max_msg_size
+        size_max = self.stream.config.max_msg_size
         if headers and not (headers.startswith(_HEADERS_BEGIN) and headers.endswith(_HEADERS_END)):
             raise BrokenStream(f"message sequence {seq} has invalid headers")
         if len(headers) > HEADER_BYTES_MAX:
             raise BrokenStream(f"message sequence {seq} has too large headers")
-        if 0 <= size_max < len(headers) + len(entry.payload):
+        if 0 <= size_max < len(headers) + len(payload):
             raise BrokenStream(f"message sequence {seq} exceeds maximum message size")
-        self._newest_ns = max(self._newest_ns, entry.time_ns)
-        row = seq, entry.time_ns, subject, headers, entry.payload
+        self._newest_ns = max(self._newest_ns, time_ns)
         if self._chain is not None:
             self._chain.add(row)
-        if self._is_kept(entry):
-            self._rows.append(row)
-            self._row_bytes += len(subject) + len(headers) + len(entry.payload)
         self._last_seq = max(self._last_seq, seq)
+        if self._is_kept(seq, time_ns, headers):
+            self._keep([row], len(subject) + len(headers) + len(payload))
+
+    def _keep(self, rows: list[Row], size: int) -> None:
+        self._rows += rows
+        self._row_bytes += size
         if len(self._rows) >= ROWS_MAX or self._row_bytes >= ROW_BYTES_AIMED:
             self._flush()
 
-    def _is_kept(self, entry: MessageEntry) -> bool:
+    def _is_kept(self, seq: int, time_ns: int, headers: bytes) -> bool:
         """Whether its time is not over; what its headers say is remembered then."""
-        stream, seq = self.stream, entry.sequence
-        if not entry.headers:
-            stream.last_msg_id = b""
-            return True
-        fields = nats_fields(entry.headers)
+        stream = self.stream
+        fields = nats_fields(headers) if headers else {}
         stream.last_msg_id = fields.get(MSG_ID, b"")
         # One that cannot be read, the empty one among them, is none: publishes could say so.
         ttl_ns = parse_ttl(fields.get(TTL, b""))
         if ttl_ns == NEVER or (ttl_ns is not None and stream.config.allow_msg_ttl):
-            if ttl_ns != NEVER and entry.time_ns + ttl_ns <= self.now_ns:
+            if ttl_ns != NEVER and time_ns + ttl_ns <= self.now_ns:
                 return False
-            stream.ttls.add(seq, entry.time_ns, ttl_ns)
+            stream.ttls.add(seq, time_ns, ttl_ns)
         if stream.last_msg_id and self._newest_ns > self.now_ns - stream.dedupe.window_ns:
             stream.dedupe.add(stream.last_msg_id, seq, self._newest_ns)
         return True
@@ -319,3 +353,7 @@ class RestoreBuild:
         if self._parser is None:
             raise BrokenStream("the archive is cut off")
         self._parser.finish()
+
+
+def _is_subject(name: bytes) -> bool:
+    return len(name) <= SUBJECT_BYTES_MAX and is_valid_literal(name)

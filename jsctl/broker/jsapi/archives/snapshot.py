@@ -13,6 +13,7 @@ from jsctl.api import status
 from jsctl.api.consumer import ConsumerInfo
 from jsctl.api.requests import StreamSnapshotRequest
 from jsctl.backups import archive, s2
+from jsctl.broker.accel.choice import column_loops
 from jsctl.broker.assets.replicas.listening import Listening
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
@@ -22,7 +23,7 @@ from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.jsapi.archives.archived_chain import document_of
 from jsctl.broker.protocol.deliveries import OutgoingMessage
-from jsctl.broker.store import record
+from jsctl.broker.store.record import Row
 from jsctl.broker.store.views.view import Portion, StoreView
 from jsctl.dataclass import dataclass
 
@@ -54,9 +55,9 @@ def clamped(asked: StreamSnapshotRequest) -> tuple[int, int]:
     return chunk, max(window, chunk) // chunk
 
 
-def packed(raws: list[bytes]) -> bytes:
-    """Stored records as they stand in an archive."""
-    return s2.compressed(archive.entries_bytes(map(record.decode_row, raws)))
+def packed(rows: list[Row]) -> bytes:
+    """Messages as they stand in an archive."""
+    return s2.compressed(column_loops().archive_entries(rows))
 
 
 @dataclass(slots=True)
@@ -70,8 +71,8 @@ class PortionReading:
     def run(self) -> None:
         """Read and pack. Raises nothing."""
         self.portion.read()
-        if self.portion.raws is not None and self.pack:
-            self.out = packed(self.portion.raws)
+        if self.portion.rows is not None and self.pack:
+            self.out = packed(self.portion.rows)
 
 
 @dataclass(slots=True)
@@ -248,12 +249,12 @@ class Snapshot:
             self._out += reading.out
         else:
             try:
-                raws = self._view.settle(reading.portion)
+                rows = self._view.settle(reading.portion)
             except Damaged as damage:
                 self._damaged(damage)
                 return
             if not self._checking:
-                self._out += packed(raws)
+                self._out += packed(rows)
         self._portion, self._repair_until_ns = None, 0
         if not self._checking and len(self._out) < AHEAD_BYTES:
             self._read_on()

@@ -9,6 +9,7 @@ likes, also in another thread.
 from jsctl.broker.errors import Damaged, DiskError
 from jsctl.broker.store import record
 from jsctl.broker.store.index import StoreIndex
+from jsctl.broker.store.record import Row
 from jsctl.broker.store.records import Records
 from jsctl.broker.store.views.places import RecordPlace
 from jsctl.dataclass import dataclass
@@ -22,17 +23,17 @@ class Portion:
 
     seqs: list[int]
     places: list[RecordPlace]
-    raws: list[bytes] | None = None
-    """What was read, encoded; None: not yet, or it was not what it should be."""
+    rows: list[Row] | None = None
+    """What was read; None: not yet, or it was not what it should be."""
 
     def read(self) -> None:
         """Read and verify. Raises nothing: what cannot be read is None, and looked at again."""
         try:
-            raws = [raw for place in self.places for raw in place.read()]
+            rows = [row for place in self.places for row in place.read()]
         except DiskError:
             return
-        if all(map(_is_sound, raws, self.seqs)) and len(raws) == len(self.seqs):
-            self.raws = raws
+        if [row[0] for row in rows] == self.seqs:
+            self.rows = rows
 
 
 class StoreView:
@@ -66,15 +67,15 @@ class StoreView:
         self._at = seqs[-1] + 1
         return Portion(seqs, self._records.places(seqs))
 
-    def settle(self, portion: Portion) -> list[bytes]:
-        """The records of a portion that was read. What had moved meanwhile is read here, now.
+    def settle(self, portion: Portion) -> list[Row]:
+        """The messages of a portion that was read. What had moved meanwhile is read here, now.
         Raises Damaged."""
-        if portion.raws is None:
+        if portion.rows is None:
             raws, bad = self._records.read_raw(portion.seqs)
             if bad:
                 raise self._damage(bad, bad)
-            portion.raws = raws
-        return portion.raws
+            portion.rows = list(map(record.decode_row, raws))
+        return portion.rows
 
     def rewind(self) -> None:
         """Show all from the begin again."""
@@ -98,12 +99,6 @@ class StoreView:
             first_seq=first,
             last_seq=last,
         )
-
-
-def _is_sound(raw: bytes, seq: int) -> bool:
-    # Of a file that was cut nothing may be left at a place.
-    whole = bool(raw) and record.verify_record(raw) == len(raw)
-    return whole and record.raw_seq_at(raw, 0) == seq
 
 
 def _fitting(sizes: list[int], bytes_aimed: int) -> int:
