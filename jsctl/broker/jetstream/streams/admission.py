@@ -22,7 +22,13 @@ from jsctl.broker.deadlines import earliest
 from jsctl.broker.jetstream.batches.words import BatchEnd
 from jsctl.broker.jetstream.config_texts import STREAMS
 from jsctl.broker.jetstream.streams.absent import is_ingest
-from jsctl.broker.jetstream.streams.checks import HEADER_BYTES_MAX, Checks, Part, Taken
+from jsctl.broker.jetstream.streams.checks import (
+    HEADER_BYTES_MAX,
+    SEARCHED_MAX,
+    Checks,
+    Part,
+    Taken,
+)
 from jsctl.broker.jetstream.streams.entries import (
     ALL_SUBJECTS,
     ENTRY_BYTES_MAX,
@@ -60,13 +66,9 @@ else:
 
 Message = tuple[bytes, bytes, bytes]
 """(subject, headers, payload)"""
-
 IN_FLIGHT_MESSAGES_MAX = 100_000
 IN_FLIGHT_BYTES_MAX = 128 << 20
 """Beyond these publishes are refused with `too many requests`."""
-SEARCHED_MAX = 100_000
-"""So many subjects are held against patterns of what publishes expect, and one message's more, at
-most in a turn; the rest waits for the next one."""
 
 
 def _everybody(subject: bytes) -> bool:
@@ -187,20 +189,21 @@ class StreamLeader:
             batch, self.in_flight.rest = self.in_flight.rest + batch, []
         if refusal is not None:
             return Admitted(rejects=self._refuse(batch, refusal))
+        tells = not self.config.no_ack
         alike = column_loops().read_publishes(batch) if self._short else None
         if alike is not None:
             ids, size, headers_max, content_max = alike
             size += self._sequencer.overhead(headers=bool(ids)) * len(batch)
             fits = headers_max <= HEADER_BYTES_MAX and size <= ENTRY_BYTES_MAX
             if fits and content_max <= self._payload_max and (not ids or self._are_new(ids)):
-                told = not self.config.no_ack
-                return self._sequencer.take_all(batch, self._time_ns, size, ids, tells=told)
+                return self._sequencer.take_all(batch, self._time_ns, size, ids, tells=tells)
         if self._batches is not None and self._short and batch and is_ingest(batch[0][1]):
             fast, most = self._batches.fast, self._payload_max
             made = fast.take_run(batch, self._time_ns, most, ENTRY_BYTES_MAX)
             if made is not None:
                 return made
-        return self._take_each(batch)
+        whole = self._checks.take_all(batch, self._sequencer, self._time_ns, tells=tells)
+        return self._take_each(batch) if whole is None else whole
 
     def admit_sourced(
         self, key: str, arrivals: Sequence[Arrived], now_ns: int
@@ -218,8 +221,8 @@ class StreamLeader:
         if refusal is not None:
             return made, 0, refusal
         building = self._begin_building()
-        time_ns, most = self._time_ns, self._payload_max
-        if self._short and self._sequencer.fill(building, key, arrivals, time_ns, most):
+        most = self._payload_max if self._short else -1
+        if self._sequencer.fill(building, key, arrivals, self._time_ns, most):
             self._sequencer.close(building, made)
             return made, len(arrivals), None
         for seq, time_ns, subject, headers, payload, identity, _ in arrivals:
@@ -282,10 +285,8 @@ class StreamLeader:
         )
 
     def _take_each(self, batch: Sequence[Publish]) -> Admitted:
-        made = Admitted()
-        building = self._begin_building()
-        no_ack = self.config.no_ack
-        checks = self._checks
+        made, building = Admitted(), self._begin_building()
+        no_ack, checks = self.config.no_ack, self._checks
         for at, publish in enumerate(batch):
             if checks.searched > SEARCHED_MAX:
                 self.in_flight.rest = list(batch[at:])

@@ -11,9 +11,10 @@ reading, adding and writing them is linear in their length.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
-from typing import NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from jsctl.api import jsontext
 from jsctl.api.codec import dumps
@@ -22,14 +23,21 @@ from jsctl.api.stream import StreamConfig
 from jsctl.api.strict import DecodeError
 from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream.streams import publish_headers as known
+from jsctl.broker.jetstream.streams.absent import is_ingest
 from jsctl.broker.jetstream.streams.checks import Checks, Fields, Part, Scheduling, Taken
 from jsctl.broker.jetstream.streams.in_flight import InFlight
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.protocol import headers as blocks
-from jsctl.broker.store.record import Record
+from jsctl.broker.store.record import Publish, Record
+
+if TYPE_CHECKING:
+    from jsctl.broker.jetstream.streams.sequencer import Admitted, Sequencer
 
 _NUMBER = re.compile(rb"[+-]?[0-9]+")
 _BODY = re.compile(rb'\{"val":"([+-]?[0-9]+)"\}')
+_INCREMENT = re.compile(rb"NATS/1\.0\r\nNats-Incr: *([+-]?[0-9]{1,18})\r\n\r\n")
+"""A header block that says nothing else, and not much."""
+INCREMENTS_KEPT = 1_024
 _EXACT = Context(prec=10_000_000, traps=[Inexact, InvalidOperation, Overflow])
 """Longer than any header: nothing is ever rounded."""
 _UNFIT = (
@@ -41,6 +49,8 @@ _UNFIT = (
 _UNFIT_NUMBERS = (known.EXPECTED_LAST_SEQ, known.EXPECTED_LAST_SUBJECT_SEQ)
 TOTALS_KEPT_MAX = 4_096
 """Totals of so many subjects are at hand without reading their last message."""
+Increment = tuple[bytes, bytes, bytes, bytes]
+"""Subject, headers and payload of the message that is stored, and the number in it."""
 Origins = Mapping[str, Mapping[str, str]]
 """Stream -> subject -> the total that was there."""
 
@@ -68,6 +78,14 @@ class CounterTotals:
 
     def find(self, subject: bytes, last_seq: int) -> Total | ApiError:
         """The total of a subject whose last message has this sequence."""
+        try:
+            return self.look(subject, last_seq)
+        except Damaged:
+            waits = self._needs(last_seq)
+            return api_error("JSClusterNotAvailErr" if waits else "JSMessageCounterBrokenErr")
+
+    def look(self, subject: bytes, last_seq: int) -> Total | ApiError:
+        """As `find`, without asking others. Raises Damaged."""
         found = self._known.get(subject)
         # One that was not stored in the end, or is gone meanwhile, is not the last one.
         if found is not None and found[0] == last_seq:
@@ -75,14 +93,7 @@ class CounterTotals:
         if not last_seq:
             return Total(Decimal(0), {})
         record = self._in_flight.record(last_seq)
-        if record is not None:
-            return _read(record)
-        try:
-            record = self._store.load(last_seq)
-        except Damaged:
-            waits = self._needs(last_seq)
-            return api_error("JSClusterNotAvailErr" if waits else "JSMessageCounterBrokenErr")
-        return _read(record)
+        return _read(self._store.load(last_seq) if record is None else record)
 
     def note(self, seq: int, subject: bytes, total: Total | ApiError) -> None:
         """It will stand at this with the message `seq`."""
@@ -171,6 +182,40 @@ class Counting:
         self._made = seq, taken.subject, total
         return None
 
+    def together(
+        self, batch: Sequence[Publish], last_for: Callable[[bytes], int], first_seq: int, most: int
+    ) -> list[Increment] | None:
+        """As all the above, of a batch of messages that ask for nothing but to be added, get
+        sequences from `first_seq` on, and are not longer than `most`. None: not all are such."""
+        found: dict[bytes, tuple[int, Decimal]] = {}
+        made: list[Increment] = []
+        most = min(most, self._payload_max())
+        for seq, (subject, reply, headers, payload, _) in enumerate(batch, first_seq):
+            told = _INCREMENT.fullmatch(headers)
+            if told is None or payload or is_ingest(reply):
+                return None
+            before = found[subject][1] if subject in found else self._plain(subject, last_for)
+            if before is None:
+                return None
+            value = _EXACT.add(before, _decimal(told[1]))
+            found[subject] = seq, value
+            text = _text(value)
+            body = b'{"val":"%b"}' % text
+            if len(headers) + len(body) > most:
+                return None
+            made.append((subject, headers, body, text))
+        for subject, (seq, value) in found.items():
+            self._totals.note(seq, subject, Total(value, {}))
+        return made
+
+    def _plain(self, subject: bytes, last_for: Callable[[bytes], int]) -> Decimal | None:
+        """What a subject stands at that has nothing of other streams, and is not broken."""
+        try:
+            total = self._totals.look(subject, last_for(subject))
+        except Damaged:
+            return None
+        return None if isinstance(total, ApiError) or total.origins else total.value
+
     def taken(self) -> None:
         """The message that was written last is stored."""
         self._totals.note(*self._made)
@@ -189,8 +234,17 @@ class CounterChecks(Checks):
         counting: Counting,
     ) -> None:
         super().__init__(stream, config, in_flight, interested, scheduling)
-        self.trivial = False
+        self._alike, self.trivial = self.trivial, False
         self._counting = counting
+
+    def take_all(
+        self, batch: Sequence[Publish], sequencer: "Sequencer", time_ns: int, *, tells: bool
+    ) -> "Admitted | None":
+        """See `Checks.take_all`."""
+        most = self._size_max if self._alike else 0
+        self.begin(sequencer.next_seq, [])
+        made = self._counting.together(batch, self._last_for, sequencer.next_seq, most)
+        return sequencer.take_increments(made, batch, time_ns, tells=tells) if made else None
 
     def check(
         self,
@@ -226,6 +280,11 @@ class CounterChecks(Checks):
         if isinstance(found, Taken):
             self._counting.taken()
         return found
+
+
+@lru_cache(maxsize=INCREMENTS_KEPT)
+def _decimal(text: bytes) -> Decimal:
+    return Decimal(text.decode())
 
 
 def _text(number: Decimal) -> bytes:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from itertools import repeat
 from operator import add, lt
+from typing import TYPE_CHECKING
 
 from jsctl.api.stream import StreamConfig
 from jsctl.api.times import SECOND_NS
@@ -30,6 +31,9 @@ from jsctl.broker.jetstream.streams.ttl import NEVER
 from jsctl.broker.protocol.headers import append, get, set_value
 from jsctl.broker.store.record import Publish, Row
 from jsctl.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from jsctl.broker.jetstream.streams.counters import Increment
 
 Arrived = tuple[int, int, bytes, bytes, bytes, str, bool]
 """(sequence, time, subject, headers, payload, the origin's identity) of another stream, and whether
@@ -172,11 +176,35 @@ class Sequencer:
             times = (time_ns,) * len(arrivals)
         elif seqs[0] < self.next_seq or not all(map(lt, seqs, seqs[1:])):
             return False
-        building.rows += zip(seqs, times, subjects, headers, payloads, strict=True)
-        building.size = size
-        building.ids = [b""] * len(arrivals)
-        self.next_seq, self.last_id = seqs[-1] + 1, b""
+        self._put(building, list(zip(seqs, times, subjects, headers, payloads, strict=True)), size)
         return True
+
+    def take_increments(
+        self, made: Sequence["Increment"], batch: Sequence[Publish], time_ns: int, *, tells: bool
+    ) -> Admitted | None:
+        """What publishes of counters became, as an entry. Their publishers are told the values, or
+        nothing. None: they are too much for one entry."""
+        building, first = self.begin(), self.next_seq
+        rows = [(seq, time_ns, *one[:3]) for seq, one in enumerate(made, first)]
+        texts = sum([len(row[2]) + len(row[3]) + len(row[4]) for row in rows])
+        size = texts + self.overhead(headers=True) * len(rows)
+        if size > ENTRY_BYTES_MAX:
+            return None
+        self._put(building, rows, size)
+        if tells:
+            for seq, (one, publish) in enumerate(zip(made, batch, strict=True), first):
+                if publish[1]:
+                    building.acks.append((publish[1], self.acks.counter(seq, one[3])))
+        admitted = Admitted()
+        self.close(building, admitted)
+        return admitted
+
+    def _put(self, building: Building, rows: list[Row], size: int) -> None:
+        """All messages of an entry, none with an id."""
+        building.rows += rows
+        building.size = size
+        building.ids = [b""] * len(rows)
+        self.next_seq, self.last_id = rows[-1][0] + 1, b""
 
     def take_back(self, building: Building) -> None:
         """As if nothing of an entry had been taken; it must be the last one."""

@@ -13,7 +13,7 @@ from jsctl.broker.jetstream.streams import counters
 from jsctl.broker.jetstream.streams.pub_acks import Acks
 from jsctl.broker.jetstream.streams.publish_room import PublishLimits
 from jsctl.broker.jetstream.streams.sequencer import Admitted, Arrived
-from jsctl.broker.store.record import Record
+from jsctl.broker.store.record import Publish, Record
 from tests.support.admission_rig import AdmissionRig
 from tests.support.quick import examples
 
@@ -283,3 +283,75 @@ def test_totals_are_sums(steps: list[tuple[str, str, int]]) -> None:
             wanted[reply] = str(sums[subject])
     rig.settle()
     assert {reply: rig.answers[reply]["val"] for reply in wanted} == wanted
+
+
+# Together
+
+INCREMENTS = st.sampled_from(
+    ["1", "+1", "-1", " 7", "007", "-0", "9" * 18, "9" * 19, "x", "", "1 ", "\t1"]
+)
+PUBLISHES = st.tuples(
+    st.sampled_from([b"s.a", b"s.b", b"s.c"]),
+    st.sampled_from([b"r", b"r", b"", b"_I.$FI.x"]),
+    st.sampled_from(["Nats-Incr"] * 9 + ["nats-incr", "Nats-Expected-Stream"]),
+    INCREMENTS,
+    st.sampled_from([b""] * 9 + [b"x"]),
+)
+BATCHES = st.lists(
+    st.one_of(
+        st.lists(PUBLISHES, max_size=5),
+        st.lists(PUBLISHES.filter(lambda one: one[3] in {"1", "-1", " 7"}), max_size=8),
+        st.sampled_from(["settle", "lose", "purge"]),
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=examples(150))
+@given(BATCHES, st.sampled_from([{}, {"max_msg_size": 60}, {"no_ack": True}]))
+def test_increments_are_taken_together_as_one_by_one(
+    batches: list[Any], config: dict[str, Any]
+) -> None:
+    fast, slow = (AdmissionRig(allow_msg_counter=True, **config) for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(slow.leader._checks, "take_all", lambda *_, **__: None)
+        lose = False
+        for batch in batches:
+            if batch == "lose":
+                lose = True
+                continue
+            made: list[Admitted] = []
+            for rig in (fast, slow):
+                if isinstance(batch, str):
+                    rig.settle()
+                    if batch == "purge":
+                        made.append(Admitted([rig.leader.purge(b"s.a", 0, 0)], [Acks()]))
+                        rig.propose(made[-1])
+                        rig.settle()
+                    continue
+                publishes = [
+                    (subject, reply, f"NATS/1.0\r\n{name}:{value}\r\n\r\n".encode(), body, None)
+                    for subject, reply, name, value, body in batch
+                ]
+                made.append(rig.leader.admit(list(publishes), rig.now))
+                (rig.lose if lose else rig.propose)(made[-1])
+            lose = lose and isinstance(batch, str)
+            assert len({tuple(one.entries) for one in made}) <= 1
+            told = [[[*acks] for acks in one.acks] for one in made]
+            assert not made or told[0] == told[1]
+            assert fast.said == slow.said
+        for rig in (fast, slow):
+            rig.settle()
+    assert fast.said == slow.said
+    assert fast.stream.store.digest() == slow.stream.store.digest()
+
+
+def test_plain_increments_are_taken_together(rig: AdmissionRig) -> None:
+    head = b"NATS/1.0\r\nNats-Incr: 2\r\n\r\n"
+    batch: list[Publish] = [(b"s.%d" % (n % 2), b"r", head, b"", None) for n in range(5)]
+    made = rig.leader._checks.take_all(batch, rig.leader._sequencer, rig.now, tells=True)
+    assert made is not None
+    rig.propose(made)
+    rig.settle()
+    assert [answer["val"] for _, answer in rig.said] == ["2", "2", "4", "4", "6"]
+    assert body(rig, 5) == ("6", head)
