@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Iterator
 from pathlib import Path
 
+from jsctl.api.errors import api_error
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import GIB, MIB, UNLIMITED, JetStreamOptions, Options
 from jsctl.dataclass import replace
@@ -108,6 +109,22 @@ def keep_limits(options: Options, before: Options) -> Options:
         store_bytes_max=known.store_bytes_max if store == UNLIMITED else store,
     )
     return replace(options, jetstream=jetstream)
+
+
+def check_room(options: Options) -> None:
+    """Raises ConfigError if the accounts of a file may store more together than a server alone has;
+    those of an operator are looked at one by one."""
+    from jsctl.broker.jetstream.allotting import overcommitted  # loaded with JetStream
+
+    if options.operator.enabled or not options.jetstream.enabled:
+        return
+    if name := overcommitted(options):
+        error = api_error(name)
+        raise ConfigError(
+            "Can't start JetStream: Error enabling jetstream on configured accounts: "
+            f"{error.description} ({error.err_code})",
+            remedy="lower limits of accounts, or raise those of the jetstream block",
+        )
 
 
 def jetstream_limits(jetstream: JetStreamOptions, path: Path) -> tuple[int, int]:

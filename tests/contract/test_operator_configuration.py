@@ -10,6 +10,7 @@ from jsctl.auth.keys import KeyKind, generate
 from jsctl.dataclass import replace
 from tests.contract.conftest import KINDS
 from tests.support.configurations import ended
+from tests.support.leafs import hub_block, leaf_port
 from tests.support.login import Caller
 from tests.support.operators import FREE, SYSTEM, OperatorWorld, account_key, scope, written
 
@@ -181,11 +182,16 @@ def test_only_pinned_accounts_and_the_system_account_log_in(
 ) -> None:
     world.account("other")
     pins = f"resolver_pinned_accounts: [ {world.tenants['A'].public} ]\n"
-    with KINDS[kind](config=world.config() + pins) as server:
-        for name in ("A", SYSTEM, "other"):
-            with Caller(server.port) as caller:
-                member = world.user(name)
-                assert caller.login(member.login(caller.challenge)) is (name != "other")
+    with KINDS[kind](config=hub_block() + world.config() + pins) as server:
+        for port in (server.port, leaf_port(server)):
+            for name in ("A", SYSTEM, "other", "other"):
+                with Caller(port) as caller:
+                    member = world.user(name)
+                    taken = caller.login(member.login(caller.challenge))
+                    assert taken is (name != "other")
+            page = server.monitor("/varz")
+            assert isinstance(page, dict)
+            assert page["pinned_account_fails"] == (2 if port == server.port else 4)
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
