@@ -9,7 +9,6 @@ from array import array
 from collections.abc import Iterator
 from pathlib import Path
 
-from jsctl.api.errors import api_error
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import GIB, MIB, UNLIMITED, JetStreamOptions, Options
 from jsctl.dataclass import replace
@@ -118,11 +117,9 @@ def check_room(options: Options) -> None:
 
     if options.operator.enabled or not options.jetstream.enabled:
         return
-    if name := overcommitted(options):
-        error = api_error(name)
+    if why := overcommitted(options):
         raise ConfigError(
-            "Can't start JetStream: Error enabling jetstream on configured accounts: "
-            f"{error.description} ({error.err_code})",
+            f"Can't start JetStream: Error enabling jetstream on configured accounts: {why}",
             remedy="lower limits of accounts, or raise those of the jetstream block",
         )
 

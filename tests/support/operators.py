@@ -132,6 +132,7 @@ class OperatorWorld:
         issuer: KeyPair | None = None,
         pair: KeyPair | None = None,
         tags: Iterable[str] = (),
+        issued_s: int = 0,
         expires_s: int = 0,
         starts_s: int = 0,
     ) -> Tenant:
@@ -146,7 +147,7 @@ class OperatorWorld:
         used = pair or (old.pair if old else account_key())
         head = Head(name=name, sub=used.public, exp=expires_s, nbf=starts_s)
         by = issuer or (self.keys[0] if self.keys else self.pair)
-        token = sign(Claims(head, given), by, _now_s())[0]
+        token = sign(Claims(head, given), by, issued_s or _now_s())[0]
         self.tenants[name] = Tenant(used, token, given)
         return self.tenants[name]
 
@@ -189,6 +190,12 @@ class OperatorWorld:
         said = Activation(subject=subject, kind=kind, issuer_account=giver.public if issuer else "")
         head = Head(name=subject, sub=self.tenants[importer].public, exp=expires_s)
         return sign(Claims(head, said), issuer or giver.pair, issued_s or _now_s())[0]
+
+    def deletion(self, *accounts: str, by: KeyPair | None = None, said: object = None) -> bytes:
+        """An order to delete accounts; `said` stands in place of their list."""
+        listed = list(accounts) if said is None else said
+        pair = by or self.pair
+        return written({"nats": {"type": "generic", "accounts": listed}}, pair, pair).encode()
 
     def preload(self, *others: "OperatorWorld", without: Iterable[str] = ()) -> str:
         """The `resolver_preload` of a configuration, with the accounts of other operators."""

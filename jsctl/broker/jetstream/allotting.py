@@ -5,11 +5,13 @@ In a cluster nobody knows how much there will be, and streams are placed where t
 
 from collections.abc import Mapping, Sequence
 
+from jsctl.api.errors import api_error
 from jsctl.broker.options import UNLIMITED, AccountJetStream, Options
 from jsctl.dataclass import dataclass
 
 Limits = Mapping[str, AccountJetStream]
 """Account -> what it may have."""
+NOT_THE_SYSTEMS = "jetstream can not be enabled on the system account"
 _NO_MEMORY, _NO_STORE = "JSMemoryResourcesExceededErr", "JSStorageResourcesExceededErr"
 
 
@@ -19,22 +21,30 @@ class Allotment:
 
     given: dict[str, AccountJetStream]
     refused: dict[str, str]
-    """Account -> the name of the error, of those that do not get what they want."""
+    """Account -> why it does not get what it wants."""
 
 
 def wanted(options: Options) -> dict[str, AccountJetStream]:
-    """What the accounts of a server ask for."""
-    return {one.name: one.jetstream for one in options.accounts if one.jetstream is not None}
+    """What the accounts of a server ask for, but for the system account, which gets nothing."""
+    return {
+        one.name: one.jetstream
+        for one in options.accounts
+        if one.jetstream is not None and one.name != options.system_account
+    }
 
 
 def allot(options: Options, before: Limits, first: Sequence[str] = ()) -> Allotment:
     """Give accounts what they want, as far as there is room: who asks for no more than `before`
     first, then those named `first`, then the others as they are listed."""
     asked = wanted(options)
+    refused = {
+        one.name: NOT_THE_SYSTEMS
+        for one in options.accounts
+        if one.jetstream is not None and one.name not in asked
+    }
     if not options.jetstream.enabled or options.replicated:
-        return Allotment(asked, {})
+        return Allotment(asked, refused)
     given = {name: before[name] for name in asked if name in before}
-    refused: dict[str, str] = {}
     for name in sorted(asked, key=lambda one: _rank(one, asked, given, first)):
         others = [limits for one, limits in given.items() if one != name]
         error = _lacking(options, [*others, asked[name]])
@@ -46,8 +56,8 @@ def allot(options: Options, before: Limits, first: Sequence[str] = ()) -> Allotm
 
 
 def overcommitted(options: Options) -> str:
-    """The name of the error of a server that has less than its accounts may have together; empty
-    where that does not matter."""
+    """What a server lacks that has less than its accounts may have together; empty where that does
+    not matter."""
     if not options.jetstream.enabled or options.replicated:
         return ""
     return _lacking(options, list(wanted(options).values()))
@@ -72,7 +82,8 @@ def _lacking(options: Options, every: Sequence[AccountJetStream]) -> str:
     limits = (jetstream.memory_bytes_max, _NO_MEMORY), (jetstream.store_bytes_max, _NO_STORE)
     for kind, (most, error) in enumerate(limits):
         if most != UNLIMITED and sum(size[kind] for size in sizes) > most:
-            return error
+            found = api_error(error)
+            return f"{found.description} ({found.err_code})"
     return ""
 
 

@@ -76,8 +76,7 @@ class Usage:
 
     @property
     def refused(self) -> Mapping[str, str]:
-        """Account -> the name of an error: it does not have what it wants, as the server has too
-        little."""
+        """Account -> why it does not have what it wants."""
         return self._allotment.refused
 
     def _allot(self, before: Allotment) -> None:

@@ -7,7 +7,6 @@ here: the answer to whoever asked, the advisory to whoever listens.
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from jsctl.api.errors import api_error
 from jsctl.broker import lazy
 from jsctl.broker.accounts.accounts import AccountChange, AccountChangeKind
 from jsctl.broker.assets.assets import StreamKey
@@ -156,11 +155,9 @@ class JetStream:
         owners = {account for account, _ in self.engine.assets.streams}
         had, refused = set(filter(usage.enabled, owners)), usage.refused
         change()
-        for name, error in usage.refused.items():
-            if refused.get(name) != error:
-                found = api_error(error)
-                text = f"{found.description} ({found.err_code})"
-                text = f"Error configuring jetstream for account [{self._tag(name)}]: {text}"
+        for name, why in usage.refused.items():
+            if refused.get(name) != why:
+                text = f"Error configuring jetstream for account [{self._tag(name)}]: {why}"
                 self.engine.context.logs.append(LogLine(LogLevel.ERROR, text))
         return had ^ set(filter(usage.enabled, owners))
 

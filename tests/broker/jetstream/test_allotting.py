@@ -1,6 +1,6 @@
 """What accounts are given of a server alone."""
 
-from jsctl.broker.jetstream.allotting import allot, overcommitted
+from jsctl.broker.jetstream.allotting import NOT_THE_SYSTEMS, allot, overcommitted
 from jsctl.broker.options import (
     AccountJetStream,
     AccountOptions,
@@ -23,7 +23,8 @@ def server(**accounts: AccountJetStream | None) -> Options:
     return Options(accounts=made, jetstream=jetstream)
 
 
-NO_STORE, NO_MEMORY = "JSStorageResourcesExceededErr", "JSMemoryResourcesExceededErr"
+NO_STORE = "insufficient storage resources available (10047)"
+NO_MEMORY = "insufficient memory resources available (10028)"
 
 
 def test_who_comes_first_has_room() -> None:
@@ -67,3 +68,10 @@ def test_servers_that_others_join_do_not_count() -> None:
     for one in (clustered, off, free):
         assert allot(one, {}).given == {"A": store(60)}
         assert not overcommitted(one)
+
+
+def test_the_system_account_has_nothing() -> None:
+    options = replace(server(A=store(6), S=store(6)), system_account="S")
+    found = allot(options, {})
+    assert found.given == {"A": store(6)} and found.refused == {"S": NOT_THE_SYSTEMS}
+    assert not overcommitted(options)

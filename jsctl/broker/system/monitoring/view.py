@@ -238,7 +238,7 @@ class AccountFacts:
     expired: bool = False
     jetstream: bool = False
     lacks_jetstream: bool = False
-    """It does not have what it wants: the server has too little."""
+    """It does not have what it wants: the server has too little, or it is the system's."""
     clients: int = 0
     leafs: int = 0
     subscriptions: int = 0
