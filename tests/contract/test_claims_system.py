@@ -19,6 +19,7 @@ from tests.support.operators import (
     Member,
     OperatorWorld,
     account_key,
+    deletion,
     limits,
 )
 from tests.support.waiting import wait_for
@@ -144,7 +145,7 @@ def test_it_has_no_jetstream(pushed: Pushed) -> None:
 
 def test_it_is_not_deleted(pushed: Pushed) -> None:
     with pushed.enter(pushed.member()) as caller:
-        order = pushed.world.deletion(pushed.public)
+        order = deletion(pushed.world.pair, pushed.public)
         error = json.loads(caller.request("$SYS.REQ.CLAIMS.DELETE", order)[1])["error"]
         assert error["description"].endswith("not allowed to delete system account")
         found = json.loads(caller.request("$SYS.REQ.CLAIMS.LIST")[1])["data"]
