@@ -3,7 +3,7 @@
 In a cluster nobody knows how much there will be, and streams are placed where there is room.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 from jsctl.api.errors import api_error
 from jsctl.broker.options import UNLIMITED, AccountJetStream, Options
@@ -33,25 +33,28 @@ def wanted(options: Options) -> dict[str, AccountJetStream]:
     }
 
 
-def allot(options: Options, before: Limits, first: Sequence[str] = ()) -> Allotment:
+def allot(options: Options, before: Limits, first: Collection[str] = ()) -> Allotment:
     """Give accounts what they want, as far as there is room: who asks for no more than `before`
-    first, then those named `first`, then the others as they are listed."""
+    first, then those that have something, then those among `first`, then the others as they are
+    listed."""
     asked = wanted(options)
     refused = {
         one.name: NOT_THE_SYSTEMS
         for one in options.accounts
         if one.jetstream is not None and one.name not in asked
     }
-    if not options.jetstream.enabled or options.replicated:
+    if not overcommitted(options):
         return Allotment(asked, refused)
     given = {name: before[name] for name in asked if name in before}
+    taken = _sum(given.values())
     for name in sorted(asked, key=lambda one: _rank(one, asked, given, first)):
-        others = [limits for one, limits in given.items() if one != name]
-        error = _lacking(options, [*others, asked[name]])
-        if error and not _is_less(asked[name], given.get(name)):
-            refused[name] = error
+        had, wants = _bytes(given.get(name)), _bytes(asked[name])
+        then = (taken[0] - had[0] + wants[0], taken[1] - had[1] + wants[1])
+        why = _lacking(options, then)
+        if why and not (name in given and wants[0] <= had[0] and wants[1] <= had[1]):
+            refused[name] = why
         else:
-            given[name] = asked[name]
+            given[name], taken = asked[name], then
     return Allotment(given, refused)
 
 
@@ -60,35 +63,36 @@ def overcommitted(options: Options) -> str:
     not matter."""
     if not options.jetstream.enabled or options.replicated:
         return ""
-    return _lacking(options, list(wanted(options).values()))
+    return _lacking(options, _sum(wanted(options).values()))
 
 
-def _rank(name: str, asked: Limits, given: Limits, first: Sequence[str]) -> int:
-    if _is_less(asked[name], given.get(name)):
-        return 0
-    return 1 if name in given else 2 if name in first else 3
+def _rank(name: str, asked: Limits, given: Limits, first: Collection[str]) -> int:
+    if name in given:
+        had, wants = _bytes(given[name]), _bytes(asked[name])
+        return 0 if wants[0] <= had[0] and wants[1] <= had[1] else 1
+    return 2 if name in first else 3
 
 
-def _is_less(limits: AccountJetStream, before: AccountJetStream | None) -> bool:
-    """Whether limits take no more than those before."""
-    if before is None:
-        return False
-    now, then = _bytes(limits), _bytes(before)
-    return now[0] <= then[0] and now[1] <= then[1]
-
-
-def _lacking(options: Options, every: Sequence[AccountJetStream]) -> str:
-    jetstream, sizes = options.jetstream, [_bytes(one) for one in every]
+def _lacking(options: Options, size: tuple[int, int]) -> str:
+    """What there is not so much of: memory, or storage."""
+    jetstream = options.jetstream
     limits = (jetstream.memory_bytes_max, _NO_MEMORY), (jetstream.store_bytes_max, _NO_STORE)
-    for kind, (most, error) in enumerate(limits):
-        if most != UNLIMITED and sum(size[kind] for size in sizes) > most:
+    for wants, (most, error) in zip(size, limits, strict=True):
+        if most != UNLIMITED and wants > most:
             found = api_error(error)
             return f"{found.description} ({found.err_code})"
     return ""
 
 
-def _bytes(limits: AccountJetStream) -> tuple[int, int]:
+def _sum(every: Iterable[AccountJetStream]) -> tuple[int, int]:
+    sizes = list(map(_bytes, every))
+    return sum(memory for memory, _ in sizes), sum(store for _, store in sizes)
+
+
+def _bytes(limits: AccountJetStream | None) -> tuple[int, int]:
     """Memory and storage that are set aside for an account; what is not limited takes nothing."""
+    if limits is None:
+        return 0, 0
     every = [one for _, one in limits.tiers] or [limits]
     return (
         sum(max(one.memory_bytes_max, 0) for one in every),

@@ -61,8 +61,8 @@ class Usage:
 
     def __post_init__(self) -> None:
         # Who stores what is known once it is loaded: until then all have what they want.
-        self._allotment = Allotment(wanted(self.options), {})
         self._take_options()
+        self._have(Allotment(wanted(self.options), {}))
 
     def change_options(self, options: Options) -> None:
         """Take the limits of a configuration; they count from the next look."""
@@ -80,8 +80,11 @@ class Usage:
         return self._allotment.refused
 
     def _allot(self, before: Allotment) -> None:
-        owners = sorted({account for account, _ in self.streams})
-        self._allotment = allot(self.options, before.given, owners)
+        owners = {account for account, _ in self.streams}
+        self._have(allot(self.options, before.given, owners))
+
+    def _have(self, allotment: Allotment) -> None:
+        self._allotment = allotment
         self._quotas = {}
         self._flat = frozenset(name for name in self._accounts if not self._given(name).tiers)
 
@@ -89,11 +92,9 @@ class Usage:
         return self._allotment.given.get(name) or AccountJetStream()
 
     def _take_options(self) -> None:
-        self._quotas = {}
         self._summed_due_ns = 0
         self._accounts = {account.name: account for account in self.options.accounts}
         self._accounts.setdefault("$G", AccountOptions(name="$G"))
-        self._flat = frozenset(name for name in self._accounts if not self._given(name).tiers)
         self._configured = any(one.jetstream is not None for one in self.options.accounts)
 
     def count(self, account: str, *, error: bool) -> None:
