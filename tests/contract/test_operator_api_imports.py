@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from jsctl.auth.claims import Account, Export, Import
-from jsctl.testing import Broker, RealServer
+from jsctl.testing import Broker, Cluster, RealServer
 from tests.contract.conftest import KINDS
 from tests.support.login import Caller
 from tests.support.operators import NO_STORAGE, OperatorWorld, limits
+from tests.support.waiting import wait_for
 
 API = "$JS.API.>"
 IMPORTERS = {"plain": (True, ""), "renamed": (True, "A.API.>"), "without": (False, "")}
@@ -79,3 +80,26 @@ def test_a_word_that_the_api_does_not_have(server: Broker, world: OperatorWorld,
         refused = [] if isinstance(server, RealServer) else ["NATS/1.0 503"]
         assert [line for line in heard if "503" in line] == refused
         assert not counts(server)
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_requests_are_counted_where_they_are_answered(kind: str, world: OperatorWorld) -> None:
+    """In a cluster each server counts its own, also for who imports. What INFO tells has those of
+    all servers, of a nats-server only while the account stores something there."""
+    config = "accounts {}\n" + world.config()
+    with Cluster(3, config=config, server=KINDS[kind]) as cluster:
+
+        def total() -> int:
+            pages: list[Any] = [server.monitor("/jsz") for server in cluster]
+            return sum(page["api"]["total"] for page in pages)
+
+        with Caller(cluster["n1"].port) as caller:
+            assert caller.login(world.user("renamed").login(caller.challenge))
+            prefix, body = "A.API.", b'{"name":"S","subjects":["s"],"num_replicas":3}'
+            made = json.loads(caller.request(f"{prefix}STREAM.CREATE.S", body)[1])
+            assert "error" not in made, made
+            before = wait_for(total, "the first one is counted")
+            assert before == 1
+            for subject in ("STREAM.INFO.S", "STREAM.INFO.NONE", "CONSUMER.LIST.S", "INFO"):
+                assert caller.request(prefix + subject)[1]
+            wait_for(lambda: total() == before + 4, "all are counted")
