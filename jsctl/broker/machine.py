@@ -94,7 +94,13 @@ def with_limits(options: Options) -> Options:
     if not jetstream.enabled:
         return options
     memory, store = jetstream_limits(jetstream, store_path(jetstream))
-    jetstream = replace(jetstream, memory_bytes_max=memory, store_bytes_max=store)
+    jetstream = replace(
+        jetstream,
+        memory_bytes_max=memory,
+        store_bytes_max=store,
+        memory_is_found=jetstream.memory_bytes_max == UNLIMITED,
+        store_is_found=jetstream.store_bytes_max == UNLIMITED,
+    )
     return replace(options, jetstream=jetstream)
 
 
@@ -106,6 +112,8 @@ def keep_limits(options: Options, before: Options) -> Options:
         jetstream,
         memory_bytes_max=known.memory_bytes_max if memory == UNLIMITED else memory,
         store_bytes_max=known.store_bytes_max if store == UNLIMITED else store,
+        memory_is_found=memory == UNLIMITED,
+        store_is_found=store == UNLIMITED,
     )
     return replace(options, jetstream=jetstream)
 

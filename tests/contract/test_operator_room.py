@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -205,3 +206,11 @@ def test_a_reload_does_not_give_what_is_not_there(kind: str) -> None:
             assert caller.login({"user": "A", "pass": "p"})
             found = json.loads(caller.request("$JS.API.INFO")[1])
             assert found["limits"]["max_storage"] == 4 * MIB
+
+
+def test_a_broker_takes_no_account_for_too_large_for_its_disk(tmp_path: Path) -> None:
+    """Without `max_file`: what is free is less at the next start, by what is stored."""
+    world = OperatorWorld(tmp_path / "world")
+    world.account("A", storing(1 << 40))
+    with Reloading("jsctl", f"server_name: one\njetstream: enabled\n{world.config()}") as server:
+        assert Narrow(server, world).stores("A") == 1 << 40

@@ -74,11 +74,15 @@ def _rank(name: str, asked: Limits, given: Limits, first: Collection[str]) -> in
 
 
 def _lacking(options: Options, size: tuple[int, int]) -> str:
-    """What there is not so much of: memory, or storage."""
+    """What there is not so much of: memory, or storage. What was found out at the start is no
+    limit here: with all that is stored a disk has less at the next one."""
     jetstream = options.jetstream
-    limits = (jetstream.memory_bytes_max, _NO_MEMORY), (jetstream.store_bytes_max, _NO_STORE)
-    for wants, (most, error) in zip(size, limits, strict=True):
-        if most != UNLIMITED and wants > most:
+    limits = (
+        (jetstream.memory_bytes_max, jetstream.memory_is_found, _NO_MEMORY),
+        (jetstream.store_bytes_max, jetstream.store_is_found, _NO_STORE),
+    )
+    for wants, (most, found_out, error) in zip(size, limits, strict=True):
+        if most != UNLIMITED and not found_out and wants > most:
             found = api_error(error)
             return f"{found.description} ({found.err_code})"
     return ""

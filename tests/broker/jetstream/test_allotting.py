@@ -65,7 +65,8 @@ def test_servers_that_others_join_do_not_count() -> None:
     clustered = replace(options, cluster=ClusterOptions(host="h", port=1, name="C"))
     off = replace(options, jetstream=replace(options.jetstream, enabled=False))
     free = replace(options, jetstream=JetStreamOptions(enabled=True))
-    for one in (clustered, off, free):
+    full = replace(options, jetstream=replace(options.jetstream, store_is_found=True))
+    for one in (clustered, off, free, full):
         assert allot(one, {}).given == {"A": store(60)}
         assert not overcommitted(one)
 
