@@ -24,6 +24,7 @@ from jsctl.broker.conf.units import host_text, size_text
 from jsctl.broker.errors import BrokerError, ConfigError, ConfigErrors, Damaged
 from jsctl.broker.login_options.operators import OperatorOptions
 from jsctl.broker.machine import (
+    check_room,
     complete,
     keep_limits,
     new_server_id,
@@ -294,6 +295,7 @@ class Server:
                 remedy="choose a store_dir that can be written",
             ) from error
         self.options = with_limits(self.options)
+        check_room(self.options)
         return path
 
     def _heard(self, number: signal.Signals) -> None:
@@ -376,7 +378,9 @@ class Server:
         if wanted.refusal:
             raise ConfigError(wanted.refusal)
         options = complete(wanted.options, self._server_id)
-        renewal = edge.try_out(keep_limits(options, self.options))
+        limited = keep_limits(options, self.options)
+        check_room(limited)
+        renewal = edge.try_out(limited)
         log_file = self._log.opened(options.log)
         for line in dict.fromkeys([*wanted.lines, *renewal.lines]):
             self._info(line)

@@ -94,7 +94,13 @@ def with_limits(options: Options) -> Options:
     if not jetstream.enabled:
         return options
     memory, store = jetstream_limits(jetstream, store_path(jetstream))
-    jetstream = replace(jetstream, memory_bytes_max=memory, store_bytes_max=store)
+    jetstream = replace(
+        jetstream,
+        memory_bytes_max=memory,
+        store_bytes_max=store,
+        memory_is_found=jetstream.memory_bytes_max == UNLIMITED,
+        store_is_found=jetstream.store_bytes_max == UNLIMITED,
+    )
     return replace(options, jetstream=jetstream)
 
 
@@ -106,8 +112,24 @@ def keep_limits(options: Options, before: Options) -> Options:
         jetstream,
         memory_bytes_max=known.memory_bytes_max if memory == UNLIMITED else memory,
         store_bytes_max=known.store_bytes_max if store == UNLIMITED else store,
+        memory_is_found=memory == UNLIMITED,
+        store_is_found=store == UNLIMITED,
     )
     return replace(options, jetstream=jetstream)
+
+
+def check_room(options: Options) -> None:
+    """Raises ConfigError if the accounts of a file may store more together than a server alone has;
+    those of an operator are looked at one by one."""
+    from jsctl.broker.jetstream.allotting import overcommitted  # loaded with JetStream
+
+    if options.operator.enabled or not options.jetstream.enabled:
+        return
+    if why := overcommitted(options):
+        raise ConfigError(
+            f"Can't start JetStream: Error enabling jetstream on configured accounts: {why}",
+            remedy="lower limits of accounts, or raise those of the jetstream block",
+        )
 
 
 def jetstream_limits(jetstream: JetStreamOptions, path: Path) -> tuple[int, int]:

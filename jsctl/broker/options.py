@@ -314,6 +314,9 @@ class JetStreamOptions:
     memory_bytes_max: int = UNLIMITED
     """UNLIMITED here and below: three quarters of what the machine has."""
     store_bytes_max: int = UNLIMITED
+    memory_is_found: bool = False
+    """The limit was not set, and is what there was at the start."""
+    store_is_found: bool = False
     sync: SyncMode = SyncMode.ALWAYS
     sync_interval_ns: int = 2 * MINUTE_NS
     """Only with SyncMode.INTERVAL."""

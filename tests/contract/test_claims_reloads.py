@@ -5,8 +5,9 @@ import pytest
 from jsctl.auth.claims import Account, Export, Import
 from jsctl.auth.keys import KeyKind, KeyPair, generate
 from tests.contract.test_claims_updates import FULL, expect
+from tests.support.operators import limits, now_s
 from tests.support.reloading import KINDS, Reloading
-from tests.support.resolver_world import ResolverWorld, limits, now_s
+from tests.support.resolver_world import ResolverWorld
 from tests.support.waiting import wait_for
 
 REFUSED = "Failed to reload server configuration: "

@@ -10,7 +10,8 @@ from jsctl.auth.claims import Account, JetStreamLimits
 from jsctl.auth.keys import KeyKind, KeyPair, generate
 from tests.contract.conftest import KINDS
 from tests.support.login import Caller
-from tests.support.resolver_world import PushedUser, ResolverWorld, limits, now_s
+from tests.support.operators import Member, limits, now_s
+from tests.support.resolver_world import ResolverWorld
 from tests.support.waiting import wait_for
 
 EXPIRED = "-ERR 'Account Authentication Expired'"
@@ -200,7 +201,7 @@ def test_a_deleted_account_is_gone(place: Place) -> None:
     check_stored(place, user, b'"seq":2')
 
 
-def check_stored(place: Place, user: PushedUser, acknowledgement: bytes) -> None:
+def check_stored(place: Place, user: Member, acknowledgement: bytes) -> None:
     """Its stream is there, with what was in it, and takes more."""
     with place.world.asking(place.server, user) as caller:
         wait_for(

@@ -5,13 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from jsctl.auth.claims import Account, UserPermissionLimits
+from jsctl.auth.claims import Account, Head, UserPermissionLimits
 from jsctl.auth.keys import KeyKind, generate
+from jsctl.auth.token import Claims, sign
 from jsctl.dataclass import replace
 from tests.contract.conftest import KINDS
 from tests.support.configurations import ended
+from tests.support.leafs import hub_block, leaf_port
 from tests.support.login import Caller
-from tests.support.operators import FREE, SYSTEM, OperatorWorld, account_key, scope, written
+from tests.support.operators import (
+    FREE,
+    SYSTEM,
+    OperatorWorld,
+    account_key,
+    limits,
+    scope,
+    written,
+)
 
 
 def _operator(said: dict[str, object]) -> str:
@@ -77,6 +87,10 @@ REFUSED: dict[str, tuple[Make, str]] = {
     "a system account without a JWT": (
         lambda w: w.config(without=[SYSTEM]), "has no valid JWT here",
     ),
+    "a system account that stores": (
+        lambda w: "jetstream: enabled\n" + _with_storing_system(w),
+        "Not allowed to enable JetStream on the system account",
+    ),
     "a directory without a system account": (
         lambda w: w.full_config(preload=False).replace(w.token, _operator({})),
         "the system account needs to be specified",
@@ -117,6 +131,14 @@ REFUSED: dict[str, tuple[Make, str]] = {
         "no public operator key",
     ),
 }  # fmt: skip
+
+
+def _with_storing_system(world: OperatorWorld) -> str:
+    """The configuration of a world whose system account has JetStream."""
+    public, old = world.tenants[SYSTEM].public, world.tenants[SYSTEM].token
+    said = Account(limits=limits())
+    token = sign(Claims(Head(name=SYSTEM, sub=public), said), world.pair, 1_700_000_000)[0]
+    return world.config().replace(old, token)
 
 
 @pytest.fixture(scope="module")
@@ -181,11 +203,16 @@ def test_only_pinned_accounts_and_the_system_account_log_in(
 ) -> None:
     world.account("other")
     pins = f"resolver_pinned_accounts: [ {world.tenants['A'].public} ]\n"
-    with KINDS[kind](config=world.config() + pins) as server:
-        for name in ("A", SYSTEM, "other"):
-            with Caller(server.port) as caller:
-                member = world.user(name)
-                assert caller.login(member.login(caller.challenge)) is (name != "other")
+    with KINDS[kind](config=hub_block() + world.config() + pins) as server:
+        for port in (server.port, leaf_port(server)):
+            for name in ("A", SYSTEM, "other", "other"):
+                with Caller(port) as caller:
+                    member = world.user(name)
+                    taken = caller.login(member.login(caller.challenge))
+                    assert taken is (name != "other")
+            page = server.monitor("/varz")
+            assert isinstance(page, dict)
+            assert page["pinned_account_fails"] == (2 if port == server.port else 4)
 
 
 @pytest.mark.parametrize("kind", list(KINDS))

@@ -1,9 +1,7 @@
 """A world of JWTs with something of everything that servers show: an operator with a signing key,
 accounts that trade with each other, and users of each kind of key."""
 
-import base64
 from dataclasses import field
-from datetime import UTC, datetime
 from pathlib import Path
 
 from jsctl.api.codec import encode
@@ -34,19 +32,14 @@ from jsctl.auth.claims import (
 )
 from jsctl.auth.claims import Generic as Common
 from jsctl.auth.keys import KeyKind, KeyPair, generate
-from jsctl.auth.token import Claims, credentials, sign
+from jsctl.auth.token import Claims, sign
 from jsctl.dataclass import dataclass
+from tests.support.operators import FREE, Member, now_s
 from tests.support.wire_client import WireClient
 
 DAY_S = 86_400
-FREE = UserPermissionLimits(nats=UNLIMITED)
 BEARER = UserPermissionLimits(nats=UNLIMITED, bearer_token=True)
 ROLE = "service"
-
-
-def seconds_now() -> int:
-    """Of the Unix epoch."""
-    return int(datetime.now(UTC).timestamp())
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +57,7 @@ class Person:
             "jwt": self.token, "name": self.name, "lang": "test", "version": "1.2.3",
         }  # fmt: skip
         if not self.bearer:
-            signature = self.key.sign(challenge.encode())
-            said["sig"] = base64.urlsafe_b64encode(signature).decode().rstrip("=")
+            said["sig"] = Member(self.token, self.key).signature(challenge)
         return said
 
     def connect(self, url: str) -> WireClient:
@@ -87,7 +79,7 @@ def limits(*, stores: bool = True) -> OperatorLimits:
 class ClaimedWorld:
     """Who there is. `config` is for a server; it can be given to several."""
 
-    now_s: int = field(default_factory=seconds_now)
+    now_s: int = field(default_factory=now_s)
     people: dict[str, Person] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     """Public key -> what it is called here."""
@@ -285,7 +277,7 @@ class ClaimedWorld:
 
     def brief(self, last_s: int = 2) -> Person:
         """A user whose JWT will have expired so soon."""
-        self._user("brief", "APP", exp_s=seconds_now() + last_s)
+        self._user("brief", "APP", exp_s=now_s() + last_s)
         return self.people["brief"]
 
     def named(self, text: str) -> str:
@@ -308,5 +300,5 @@ class ClaimedWorld:
     def credentials(self, name: str, directory: Path) -> Path:
         """The credentials file of a user."""
         person, path = self.people[name], directory / f"{name}.creds"
-        path.write_text(credentials(person.token, person.key))
+        path.write_text(Member(person.token, person.key).credentials)
         return path

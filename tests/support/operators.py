@@ -59,6 +59,11 @@ def scope(key: KeyPair, template: UserPermissionLimits = FREE, role: str = "r") 
     return encode(UserScope(key=key.public, role=role, template=template))
 
 
+def now_s() -> int:
+    """Seconds of the Unix epoch."""
+    return time.time_ns() // 1_000_000_000
+
+
 def account_key() -> KeyPair:
     """A new key of an account, or one that signs for it."""
     return generate(KeyKind.ACCOUNT)
@@ -100,15 +105,20 @@ class Tenant:
 
 
 class OperatorWorld:
-    """An operator, its accounts and their users; `directory` gets its files."""
+    """An operator, its accounts and their users; `directory` gets its files, if there are any."""
 
     def __init__(
-        self, directory: Path, *, strict: bool = False, keys: int = 0, system: bool = True
+        self,
+        directory: Path | None = None,
+        *,
+        strict: bool = False,
+        keys: int = 0,
+        system: bool = True,
     ) -> None:
         """`keys`: how many signing keys the operator has, `system`: whether it names an account
         SYS as the system account; that is made at once, and stores nothing."""
-        self.directory = directory
-        directory.mkdir(parents=True, exist_ok=True)
+        self.directory = directory or Path()
+        self.directory.mkdir(parents=True, exist_ok=True)
         self.pair = generate(KeyKind.OPERATOR)
         self.keys = tuple(generate(KeyKind.OPERATOR) for _ in range(keys))
         self.tenants: dict[str, Tenant] = {}
@@ -120,7 +130,7 @@ class OperatorWorld:
             system_account=system_pair.public if system else "",
         )
         head = Head(name="O", sub=self.pair.public)
-        self.token = sign(Claims(head, said), self.pair, _now_s())[0]
+        self.token = sign(Claims(head, said), self.pair, now_s())[0]
         if system:
             self.account(SYSTEM, Account(limits=limits(NO_STORAGE)), pair=system_pair)
 
@@ -132,6 +142,7 @@ class OperatorWorld:
         issuer: KeyPair | None = None,
         pair: KeyPair | None = None,
         tags: Iterable[str] = (),
+        issued_s: int = 0,
         expires_s: int = 0,
         starts_s: int = 0,
     ) -> Tenant:
@@ -146,7 +157,7 @@ class OperatorWorld:
         used = pair or (old.pair if old else account_key())
         head = Head(name=name, sub=used.public, exp=expires_s, nbf=starts_s)
         by = issuer or (self.keys[0] if self.keys else self.pair)
-        token = sign(Claims(head, given), by, _now_s())[0]
+        token = sign(Claims(head, given), by, issued_s or now_s())[0]
         self.tenants[name] = Tenant(used, token, given)
         return self.tenants[name]
 
@@ -170,7 +181,7 @@ class OperatorWorld:
         said = User(rules=rules, issuer_account=tenant.public if issuer else "")
         said = replace(said, generic=replace(said.generic, tags=tuple(tags)))
         head = Head(name=name, sub=used.public, exp=expires_s, nbf=starts_s)
-        token = sign(Claims(head, said), issuer or tenant.pair, issued_s or _now_s())[0]
+        token = sign(Claims(head, said), issuer or tenant.pair, issued_s or now_s())[0]
         return Member(token, used)
 
     def activation(
@@ -188,7 +199,7 @@ class OperatorWorld:
         giver = self.tenants[exporter]
         said = Activation(subject=subject, kind=kind, issuer_account=giver.public if issuer else "")
         head = Head(name=subject, sub=self.tenants[importer].public, exp=expires_s)
-        return sign(Claims(head, said), issuer or giver.pair, issued_s or _now_s())[0]
+        return sign(Claims(head, said), issuer or giver.pair, issued_s or now_s())[0]
 
     def preload(self, *others: "OperatorWorld", without: Iterable[str] = ()) -> str:
         """The `resolver_preload` of a configuration, with the accounts of other operators."""
@@ -231,21 +242,15 @@ class Operated:
 
 def operated() -> Operated:
     """A new operator with all else, as text alone; its servers have no system account."""
-    operator, account, user = map(generate, (KeyKind.OPERATOR, KeyKind.ACCOUNT, KeyKind.USER))
-    every = dict.fromkeys(
-        (
-            *("subs", "data", "payload", "imports", "exports", "conn", "leaf"),
-            *("mem_storage", "disk_storage", "streams", "consumer"),
-        ),
-        NO_LIMIT,
-    )
-    owner = written({"name": "O", "nats": {"type": "operator"}}, operator, operator)
-    tenant = written({"name": "A", "nats": {"type": "account", "limits": every}}, account, operator)
-    free = dict.fromkeys(("subs", "data", "payload"), NO_LIMIT)
-    who = written({"name": "U", "nats": {"type": "user", **free}}, user, account)
-    preload = f"resolver_preload {{ {account.public}: {tenant} }}"
-    config = f"operator: {owner}\nresolver: MEMORY\n{preload}\n"
-    return Operated(config, account.public, credentials(who, user))
+    world = OperatorWorld(system=False)
+    account = world.account("A").public
+    return Operated(world.config(), account, world.user("A").credentials)
+
+
+def deletion(by: KeyPair, *accounts: str, said: object = None) -> bytes:
+    """An order to delete accounts; `said` stands in place of their list."""
+    listed = list(accounts) if said is None else said
+    return written({"nats": {"type": "generic", "accounts": listed}}, by, by).encode()
 
 
 def written(
@@ -275,7 +280,3 @@ def written(
 
 def _encoded(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
-
-
-def _now_s() -> int:
-    return time.time_ns() // 1_000_000_000

@@ -1,65 +1,19 @@
 """An operator whose accounts are pushed to running servers, and who asks these about them."""
 
-import base64
 import contextlib
 import json
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from jsctl.api.codec import dumps
-from jsctl.auth.claims import (
-    NO_LIMIT,
-    UNLIMITED,
-    Account,
-    AccountLimits,
-    Activation,
-    Head,
-    JetStreamLimits,
-    Operator,
-    OperatorLimits,
-    User,
-    UserPermissionLimits,
-)
+from jsctl.auth.claims import Account, Activation, Head, Operator, OperatorLimits, User
 from jsctl.auth.keys import KeyKind, KeyPair, generate
-from jsctl.auth.token import Claims, credentials, sign
-from jsctl.dataclass import dataclass, replace
+from jsctl.auth.token import Claims, sign
+from jsctl.dataclass import replace
 from jsctl.testing import Broker
 from tests.support.login import Caller
-
-STORES = JetStreamLimits(NO_LIMIT, NO_LIMIT, NO_LIMIT, NO_LIMIT)
-FREE = UserPermissionLimits(nats=UNLIMITED)
-
-
-def limits(storage: JetStreamLimits = STORES, *, connections: int = NO_LIMIT) -> OperatorLimits:
-    """Of an account that may do all but what is said."""
-    own = AccountLimits(NO_LIMIT, NO_LIMIT, True, False, connections, NO_LIMIT)
-    return OperatorLimits(UNLIMITED, own, storage, {})
-
-
-def now_s() -> int:
-    """Seconds of the Unix epoch."""
-    return time.time_ns() // 1_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class PushedUser:
-    """A user: its JWT and its key."""
-
-    token: str
-    pair: KeyPair
-
-    @property
-    def credentials(self) -> str:
-        """The content of its credentials file."""
-        return credentials(self.token, self.pair)
-
-    def login(self, challenge: str) -> dict[str, object]:
-        """What CONNECT says."""
-        signature = base64.urlsafe_b64encode(self.pair.sign(challenge.encode())).decode()
-        return {"jwt": self.token, "sig": signature.rstrip("=")}
+from tests.support.operators import FREE, NO_STORAGE, Member, deletion, limits, now_s
 
 
 class ResolverWorld:
@@ -70,7 +24,7 @@ class ResolverWorld:
         self.system = generate(KeyKind.ACCOUNT)
         said = Operator(system_account=self.system.public)
         self.token = sign(Claims(Head(name="O", sub=self.pair.public), said), self.pair, now_s())[0]
-        self.system_token = self.account(self.system, Account(limits=limits(JetStreamLimits())))
+        self.system_token = self.account(self.system, Account(limits=limits(NO_STORAGE)))
         self.boss = self.user(self.system)
 
     def account(
@@ -90,11 +44,11 @@ class ResolverWorld:
             given = replace(given, limits=limits())
         return sign(Claims(head, given), issuer or self.pair, issued_s or now_s())[0]
 
-    def user(self, account: KeyPair, *, issued_s: int = 0) -> PushedUser:
+    def user(self, account: KeyPair, *, issued_s: int = 0) -> Member:
         """A user of an account."""
         pair = generate(KeyKind.USER)
         claims = Claims(Head(name="u", sub=pair.public), User(rules=FREE))
-        return PushedUser(sign(claims, account, issued_s or now_s())[0], pair)
+        return Member(sign(claims, account, issued_s or now_s())[0], pair)
 
     def activation(self, giver: KeyPair, taker: KeyPair, subject: str, *, expires_s: int) -> str:
         """What lets an account import a service for a while."""
@@ -104,21 +58,7 @@ class ResolverWorld:
 
     def deletion(self, *accounts: str, by: KeyPair | None = None, said: object = None) -> bytes:
         """An order to delete accounts; `said` stands in place of their list."""
-        pair = by or self.pair
-        document = {
-            "iat": now_s(),
-            "iss": pair.public,
-            "sub": pair.public,
-            "jti": "x",
-            "nats": {
-                "accounts": list(accounts) if said is None else said,
-                "type": "generic",
-                "version": 2,
-            },
-        }
-        chunks = [{"typ": "JWT", "alg": "ed25519-nkey"}, document]
-        text = ".".join(_encoded(dumps(one)) for one in chunks)
-        return f"{text}.{_encoded(pair.sign(text.encode()))}".encode()
+        return deletion(by or self.pair, *accounts, said=said)
 
     def config(self, directory: str, more: str = "", preload: str = "") -> str:
         """Of a server with a resolver of type full."""
@@ -139,13 +79,13 @@ class ResolverWorld:
     # Servers
 
     @contextlib.contextmanager
-    def asking(self, server: Broker, user: PushedUser | None = None) -> Iterator[Caller]:
+    def asking(self, server: Broker, user: Member | None = None) -> Iterator[Caller]:
         """A connection of a user, of the system account where none is named."""
         with Caller(server.port) as caller:
             assert caller.login((user or self.boss).login(caller.challenge)), caller.refusal
             yield caller
 
-    def may_come(self, server: Broker, user: PushedUser) -> bool:
+    def may_come(self, server: Broker, user: Member) -> bool:
         """Whether a user is let in."""
         with Caller(server.port) as caller:
             return caller.login(user.login(caller.challenge))
@@ -178,7 +118,3 @@ class ResolverWorld:
         """The accounts that a server has, but for the system account."""
         found = self.ask(server, "$SYS.REQ.CLAIMS.LIST")["data"]
         return sorted(one for one in found if one != self.system.public)
-
-
-def _encoded(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).decode().rstrip("=")

@@ -19,13 +19,14 @@ no_auth_user: app
 
 
 def configuration(
-    name: str, cluster: str, routes: Mapping[str, int], gates: str, *, jetstream: bool
+    name: str, cluster: str, routes: Mapping[str, int], gates: str, accounts: str
 ) -> str:
-    """One server's; `routes` are the ports of the servers of its cluster by name."""
+    """One server's; `routes` are the ports of the servers of its cluster by name, with JetStream
+    there are `accounts`."""
     urls = ", ".join(f'"nats://{HOST}:{port}"' for port in routes.values())
     listen = f'listen: "{HOST}:{routes[name]}", routes: [{urls}]'
     config = f"server_name: {name}\ncluster {{ name: {cluster}, {listen} }}\n{gates}"
-    return config + ("jetstream: enabled\n" + ACCOUNTS if jetstream else "")
+    return config + ("jetstream: enabled\n" + accounts if accounts else "")
 
 
 @contextmanager
@@ -36,6 +37,7 @@ def super_cluster(
     jetstream: bool = False,
     only: str = "",
     named: bool = False,
+    accounts: str = ACCOUNTS,
 ) -> Iterator[dict[str, Broker]]:
     """Servers by name (`a1`): so many of a kind in each cluster, perhaps with JetStream, perhaps in
     `only` one of the clusters, which hears of the others from them unless they are `named`."""
@@ -49,7 +51,8 @@ def super_cluster(
             for name in several:
                 known = remotes if named or cluster != only else ()
                 gates = block(cluster, *known, port=doors[name])
-                config = configuration(name, cluster, routes[cluster], gates, jetstream=jetstream)
+                has = accounts if jetstream else ""
+                config = configuration(name, cluster, routes[cluster], gates, has)
                 if only not in ("", cluster):
                     config = config.replace("\njetstream: enabled\n", "\n")
                 found[name] = KINDS[kinds[cluster]](config=config, name=name)

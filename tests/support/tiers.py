@@ -1,31 +1,15 @@
 """Accounts with JetStream by tiers: as an operator signs them, and as a broker is configured."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from jsctl.auth.claims import (
-    UNLIMITED,
-    Account,
-    AccountLimits,
-    Head,
-    JetStreamLimits,
-    Operator,
-    OperatorLimits,
-    User,
-    UserPermissionLimits,
-)
-from jsctl.auth.keys import KeyKind, KeyPair, generate
-from jsctl.auth.token import Claims, sign
+from jsctl.auth.claims import Account, JetStreamLimits
 from jsctl.broker.options import AccountJetStream, AccountOptions
-from jsctl.dataclass import dataclass
+from jsctl.dataclass import dataclass, replace
 from tests.support.node_play import user
+from tests.support.operators import FREE, STORES, OperatorWorld, limits
 
-ISSUED_S = 1_700_000_000
-ANY = JetStreamLimits(mem_storage=-1, disk_storage=-1, streams=-1, consumer=-1)
+ANY = STORES
 """A tier without limits."""
-ALL_ELSE = OperatorLimits(
-    nats=UNLIMITED, account=AccountLimits(imports=-1, exports=-1, wildcards=True, conn=-1, leaf=-1)
-)
 Tiers = Mapping[str, JetStreamLimits]
 
 
@@ -40,25 +24,12 @@ class Operated:
 
 def operated(accounts: Mapping[str, Tiers]) -> Operated:
     """An operator with these accounts, and one for the system."""
-    operator, system = generate(KeyKind.OPERATOR), generate(KeyKind.ACCOUNT)
-    owner = Operator(system_account=system.public)
-    preload = [(system.public, _account("SYS", system, operator, {}))]
-    users = {}
+    world = OperatorWorld()
+    bearing = replace(FREE, bearer_token=True)
     for name, tiers in accounts.items():
-        tenant, someone = generate(KeyKind.ACCOUNT), generate(KeyKind.USER)
-        preload.append((tenant.public, _account(name, tenant, operator, tiers)))
-        who = User(rules=UserPermissionLimits(nats=UNLIMITED, bearer_token=True))
-        users[name] = sign(Claims(Head(sub=someone.public, name=name), who), tenant, ISSUED_S)[0]
-    own = sign(Claims(Head(sub=operator.public, name="O"), owner), operator, ISSUED_S)[0]
-    lines = "\n".join(f"    {public}: {token}" for public, token in preload)
-    config = f"operator: {own}\nresolver: MEMORY\nresolver_preload {{\n{lines}\n}}\n"
-    return Operated(config, users)
-
-
-def _account(name: str, key: KeyPair, operator: KeyPair, tiers: Tiers) -> str:
-    limits = replace(ALL_ELSE, tiered_limits=dict(tiers))
-    claims = Claims(Head(sub=key.public, name=name), Account(limits=limits))
-    return sign(claims, operator, ISSUED_S)[0]
+        world.account(name, Account(limits=limits(tiers=tiers)))
+    users = {name: world.user(name, rules=bearing).token for name in accounts}
+    return Operated(world.config(), users)
 
 
 def options(accounts: Mapping[str, Tiers]) -> tuple[AccountOptions, ...]:

@@ -190,6 +190,13 @@ class AccountChange:
     """What an account that changed was."""
 
 
+@dataclass(slots=True)
+class Unpinned:
+    """How many logins were refused as their accounts are not among those that are pinned."""
+
+    count: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Logins:
     """Who may log in, and who has to. `default` is `$G`."""
@@ -208,6 +215,7 @@ class Logins:
     """Clients are those whom JWTs name that its accounts have signed."""
     by_key: dict[str, Account] = field(default_factory=dict)
     """Their accounts."""
+    unpinned: Unpinned = field(default_factory=Unpinned)
 
     @property
     def by_claims(self) -> bool:
@@ -246,6 +254,7 @@ class Accounts:
             self.put(one, options.cluster.name)
         self.default = self._accounts[GLOBAL]
         self.system = self._accounts[self._system_name] if self._system_name else None
+        self.unpinned = Unpinned()
         self.logins = logins(options, self)
 
     def configure(self, options: Options) -> list[AccountChange]:
@@ -341,6 +350,7 @@ def logins(options: Options, accounts: Accounts) -> Logins:
         holders=holders,
         operator=options.operator if options.operator.enabled else None,
         by_key={one.name: one for one in accounts if one.options.claims is not None},
+        unpinned=accounts.unpinned,
     )
 
 

@@ -75,7 +75,8 @@ def authenticate(
         return _as_configured(logins, given, challenge, known, connection_type, seen)
     try:
         return claimed.identify(logins, given, challenge, seen, connection_type)
-    except claimed.NotBelieved:
+    except claimed.NotBelieved as error:
+        logins.unpinned.count += isinstance(error, claimed.NotPinned)
         return None
 
 

@@ -33,6 +33,10 @@ class Revoked(NotBelieved):
     """The JWT was issued before it was revoked."""
 
 
+class NotPinned(NotBelieved):
+    """The account is not one of those that alone may be logged in to."""
+
+
 class BearerRefused(NotBelieved):
     """The account does not allow that the JWT alone is enough."""
 
@@ -93,7 +97,7 @@ def _account_of(logins: Logins, user: Claims[User]) -> tuple[Account, AccountCla
     name = user.nats.issuer_account or user.head.iss
     pinned = logins.operator.resolver.pinned
     if pinned and name not in pinned:
-        raise NotBelieved(f"account {name} is not one of resolver_pinned_accounts")
+        raise NotPinned(f"account {name} is not one of resolver_pinned_accounts")
     account = logins.by_key.get(name)
     claims = account.options.claims if account is not None else None
     if account is None or claims is None:

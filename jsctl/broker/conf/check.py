@@ -159,10 +159,21 @@ def _system_account(options: Options) -> ConfigError | None:
         return ConfigError(
             f'system account "{name}" is not declared', remedy="add it to the accounts block"
         )
-    if system in by_name and by_name[system].jetstream is not None:
+    known = by_name.get(system)
+    if known is None or known.jetstream is None:
+        return None
+    if known.claims is None:
         return ConfigError(
             "jetstream can not be enabled on the system account",
             remedy=f'remove jetstream from account "{system}"',
+        )
+    given = dict(options.operator.resolver.preload).get(system)
+    if options.jetstream.enabled and given == known.claims.token:
+        # One that was pushed has none, and the log says so: else no server would start any more.
+        return ConfigError(
+            "Not allowed to enable JetStream on the system account",
+            place="resolver_preload",
+            remedy="take its JetStream limits away",
         )
     return None
 

@@ -12,7 +12,7 @@ from jsctl.api.stream import StreamConfig
 from jsctl.broker.handlers import placing
 from jsctl.broker.handlers.answers import is_empty, parsed, parsed_maybe, success
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta, Reply, StepDown
-from jsctl.broker.handlers.streams import existing
+from jsctl.broker.handlers.streams import check_change, existing
 from jsctl.broker.handlers.view import View
 from jsctl.broker.jetstream.meta.assignments import GroupAssignment, Origin, StreamAssignment
 from jsctl.broker.jetstream.meta.entries import assign_stream
@@ -23,6 +23,7 @@ from jsctl.broker.jetstream.meta.placement import (
     choose_peers,
     choose_replacement,
 )
+from jsctl.broker.jetstream.quotas import AccountQuota
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.dataclass import replace
 
@@ -138,8 +139,10 @@ def move(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     """ACCOUNT.STREAM.MOVE.<account>.<stream>, from the system account."""
     require_cluster(view)
     body = parsed(MetaServerStreamMoveRequest, request)
-    _require_account(view, names[0])
+    quota = _require_account(view, names[0])
     found = existing(view, names[0], names[1])
+    if not quota.enabled:
+        raise api_error("JSNotEnabledForAccountErr")
     excluded: tuple[str, ...] = ()
     if body.server:
         if not any(body.server in (one.name, one.peer) for one in view.servers()):
@@ -148,6 +151,7 @@ def move(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     old = found.config.placement or Placement()
     placement = replace(old, cluster=body.cluster or old.cluster, tags=body.tags or old.tags)
     config = replace(found.config, placement=placement if placement != Placement() else None)
+    check_change(view, names[0], config, found)
     group = placing.moved(view, found, config, excluded)
     made = replace(found, config=config, group=group, request=request, revision=found.revision + 1)
     return ProposeMeta([assign_stream(made), *placing.follow(view, made)], None)
@@ -160,9 +164,11 @@ def cancel_account_move(view: View, request: ApiRequest, names: tuple[str, ...])
     return _cancel(view, request, names[0], names[1])
 
 
-def _require_account(view: View, name: str) -> None:
-    if view.account(name) is None:
+def _require_account(view: View, name: str) -> AccountQuota:
+    quota = view.account(name)
+    if quota is None:
         raise api_error("JSNoAccountErr")
+    return quota
 
 
 def cancel_move(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:

@@ -130,7 +130,7 @@ def update(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     config = _checked(view, request, replace(body, config=config))
     _check_replicas(view, config)
     config = updated(old.config, config)
-    _check_change(view, request, config, old)
+    check_change(view, request.account, config, old)
     _check_room(view, config, old)
     violating = _violating(view, config, old)
     if not view.clustered:
@@ -140,7 +140,8 @@ def update(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     _refuse_violating(violating)
     group = old.group
     scales = config.num_replicas != old.config.num_replicas
-    moves = _where(config) != _where(old.config)
+    # Who drops a placement has nothing against where the stream is.
+    moves = config.placement is not None and _where(config) != _where(old.config)
     if scales and moves:
         raise api_error("JSStreamMoveAndScaleErr")
     if scales:
@@ -244,19 +245,17 @@ def _check_limits(
     if 0 < limits.streams_max <= _others_count(view, quota, config):
         raise api_error("JSMaximumStreamsLimitErr")
     # Who names no maximum needs something all the same.
-    _check_bytes(view, quota, limits, config, max(config.max_bytes, 1) if stored else 0)
+    _check_bytes(view, quota, limits, config, max(config.max_bytes, 1) if stored else -1)
 
 
-def _check_change(
-    view: View, request: ApiRequest, config: StreamConfig, old: StreamAssignment
-) -> None:
+def check_change(view: View, account: str, config: StreamConfig, old: StreamAssignment) -> None:
     """The same for a stream that is there. Raises ApiError."""
-    quota = view.account(request.account)
+    quota = view.account(account)
     if quota is None:
         return
     # Whether it may have other replicas is looked at when all else is right.
     limits = quota.maybe_limits(config.num_replicas) or quota.limits(old.config.num_replicas)
-    _check_bytes(view, quota, limits, config, config.max_bytes)
+    _check_bytes(view, quota, limits, config, max(config.max_bytes, 0))
 
 
 def _check_scaling(view: View, request: ApiRequest, config: StreamConfig, *, grows: bool) -> None:
@@ -272,12 +271,14 @@ def _check_bytes(
     view: View, quota: AccountQuota, limits: TierLimits, config: StreamConfig, size: int
 ) -> None:
     """Whether what counts against the same limits leaves room for `size`, and the stream wants no
-    more consumers than the account may have. Raises ApiError."""
+    more consumers than the account may have. Limits may be lower than what others reserve since
+    they were: then there is no room for anything, not even none. Below 0 nothing is looked at.
+    Raises ApiError."""
     if 0 < limits.consumers_max < config.max_consumers:
         raise api_error("JSMaximumConsumersLimitErr")
     memory = _in_memory(config)
     most = limits.bytes_max(memory=memory)
-    if most < 0 or size <= 0:
+    if most < 0 or size < 0:
         return
     reserved = sum(
         limits.reserved(other.max_bytes, other.num_replicas)

@@ -8,6 +8,7 @@ from jsctl.api.errors import ApiError, api_error
 from jsctl.broker.assets.assets import StreamKey
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.handlers.view import NOTHING_HELD, AccountUsage, HeldBytes
+from jsctl.broker.jetstream.allotting import Allotment, allot, wanted
 from jsctl.broker.jetstream.quotas import ALL, AccountQuota, TierLimits, tier_name
 from jsctl.broker.options import AccountJetStream, AccountOptions, Options
 from jsctl.broker.peers.use_items import AccountUse, TierUse
@@ -45,6 +46,7 @@ class Usage:
     tiers_elsewhere: dict[str, list[TierUse]] = field(default_factory=dict)
     """The same, of tiers."""
     _accounts: dict[str, AccountOptions] = field(default_factory=dict)
+    _allotment: Allotment = field(default_factory=lambda: Allotment({}, {}))
     _flat: frozenset[str] = frozenset()
     """Accounts without tiers."""
     _configured: bool = False
@@ -58,21 +60,42 @@ class Usage:
     """Those that were asked for with these options: each request asks some times."""
 
     def __post_init__(self) -> None:
-        self.change_options(self.options)
+        # Who stores what is known once it is loaded: until then all have what they want.
+        self._take_options()
+        self._have(Allotment(wanted(self.options), {}))
 
     def change_options(self, options: Options) -> None:
         """Take the limits of a configuration; they count from the next look."""
         self.options = options
+        self._take_options()
+        self._allot(self._allotment)
+
+    def loaded(self) -> None:
+        """What is stored is known: those whose it is go before others where not all have room."""
+        self._allot(Allotment({}, {}))
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """Account -> why it does not have what it wants."""
+        return self._allotment.refused
+
+    def _allot(self, before: Allotment) -> None:
+        owners = {account for account, _ in self.streams}
+        self._have(allot(self.options, before.given, owners))
+
+    def _have(self, allotment: Allotment) -> None:
+        self._allotment = allotment
         self._quotas = {}
+        self._flat = frozenset(name for name in self._accounts if not self._given(name).tiers)
+
+    def _given(self, name: str) -> AccountJetStream:
+        return self._allotment.given.get(name) or AccountJetStream()
+
+    def _take_options(self) -> None:
         self._summed_due_ns = 0
         self._accounts = {account.name: account for account in self.options.accounts}
         self._accounts.setdefault("$G", AccountOptions(name="$G"))
-        self._flat = frozenset(
-            name
-            for name, one in self._accounts.items()
-            if one.jetstream is None or not one.jetstream.tiers
-        )
-        self._configured = any(one.jetstream is not None for one in options.accounts)
+        self._configured = any(one.jetstream is not None for one in self.options.accounts)
 
     def count(self, account: str, *, error: bool) -> None:
         """One API request was answered."""
@@ -171,7 +194,7 @@ class Usage:
         account = self._accounts.get(name)
         if account is None or not self.options.jetstream.enabled:
             return False
-        return account.jetstream is not None or (name == "$G" and not self._configured)
+        return name in self._allotment.given or (name == "$G" and not self._configured)
 
     def account(self, name: str) -> AccountQuota | None:
         """Limits of an account; None for one that is not known."""
@@ -181,7 +204,7 @@ class Usage:
         return known
 
     def _quota(self, account: AccountOptions) -> AccountQuota:
-        limits = account.jetstream or AccountJetStream()
+        limits = self._given(account.name)
         tiers = {tier: _limits(tier, given) for tier, given in limits.tiers or [(ALL, limits)]}
         return AccountQuota(account.name, self.enabled(account.name), tiers)
 

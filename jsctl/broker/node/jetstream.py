@@ -4,7 +4,7 @@ Loaded when it is switched on, whole when it exists. What replicas find out in a
 here: the answer to whoever asked, the advisory to whoever listens.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from jsctl.broker import lazy
@@ -48,7 +48,7 @@ from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.store.wal.new_store import NewStore
 from jsctl.broker.system.advisories import JetStreamAdvisories
 from jsctl.broker.system.outlet import EventOutlet
-from jsctl.broker.turn import Jitter, TurnInputs, TurnOutputs
+from jsctl.broker.turn import Jitter, LogLevel, LogLine, TurnInputs, TurnOutputs
 
 LARGE_PARTS = (
     "jsctl.broker.handlers.streams",
@@ -132,25 +132,42 @@ class JetStream:
         """Recover. Raises DiskError, Damaged."""
         subscribe_api(self._router, self._domain)
         self.engine.start(now_ns)
+        self._listen_anew(self._allot(self.view.usage.loaded))
 
     def reload(self, options: Options, changes: Sequence[AccountChange]) -> None:
         """Limits of the server and of accounts count from now on; what is led here listens in
         accounts that came, and no longer in those that went."""
         self.view.options = options
         self._changed_ns = self._router.now_ns
-        usage, assets = self.view.usage, self.engine.assets
-        owners = {account for account, _ in assets.streams}
-        had = set(filter(usage.enabled, owners))
-        usage.change_options(options)
+        anew = self._allot(lambda: self.view.usage.change_options(options))
         self.engine.show(server_card(options, self._identity))
         self.engine.upkeep.scrubber.limits = scrub_limits(options)
         self.engine.context.room.limits = publish_limits(options)
-        anew = had ^ set(filter(usage.enabled, owners))
         for change in changes:
             if change.kind is not AccountChangeKind.CHANGED:
                 anew.add(change.account.name)
-        for name in sorted(anew):
-            assets.listen_anew(name)
+        self._listen_anew(anew)
+
+    def _allot(self, change: Callable[[], None]) -> set[str]:
+        """Change what accounts have; those that may use JetStream now, or no longer. The log tells
+        who does not have what it wants."""
+        usage = self.view.usage
+        owners = {account for account, _ in self.engine.assets.streams}
+        had, refused = set(filter(usage.enabled, owners)), usage.refused
+        change()
+        for name, why in usage.refused.items():
+            if refused.get(name) != why:
+                text = f"Error configuring jetstream for account [{self._tag(name)}]: {why}"
+                self.engine.context.logs.append(LogLine(LogLevel.ERROR, text))
+        return had ^ set(filter(usage.enabled, owners))
+
+    def _tag(self, name: str) -> str:
+        account = self._router.accounts.get(name)
+        return name if account is None or account.tag == name else f"{name}/{account.tag}"
+
+    def _listen_anew(self, names: Iterable[str]) -> None:
+        for name in sorted(names):
+            self.engine.assets.listen_anew(name)
             self._direct.listen_anew(name)
 
     def peer_changed(self, name: str, change: PeerChange) -> None:

@@ -4,7 +4,8 @@ from jsctl.auth.claims import Account, Head, Import
 from jsctl.auth.keys import KeyKind, generate
 from jsctl.auth.token import Claims, sign
 from jsctl.broker.claims.ages import is_newer, next_change_s
-from tests.support.resolver_world import ResolverWorld, limits
+from tests.support.operators import limits
+from tests.support.resolver_world import ResolverWorld
 
 WORLD = ResolverWorld()
 ACCOUNT = generate(KeyKind.ACCOUNT)

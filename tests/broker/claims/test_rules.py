@@ -1,5 +1,7 @@
 """Templates of signing keys filled in, times of day, and limits, apart from any server."""
 
+from datetime import datetime
+
 import pytest
 
 from jsctl.auth.claims import NatsLimits, Permission, Permissions, UserPermissionLimits
@@ -108,6 +110,26 @@ def test_kinds_of_connections(named: tuple[str, ...], kinds: tuple[str, ...]) ->
 )
 def test_hours(hours: tuple[tuple[str, str], ...], zone: str, left_h: int) -> None:
     assert open_for_ns(hours, zone, NOON_NS) == left_h * HOUR_NS
+
+
+@pytest.mark.parametrize(
+    ("now", "hours", "left_h"),
+    [
+        # In Berlin clocks go from 2 to 3 on 31 March 2030, and from 3 to 2 on 27 October 2030.
+        ("2030-03-31T00:30Z", ("01:00:00", "04:30:00"), 2),
+        ("2030-03-30T22:00Z", ("22:00:00", "06:00:00"), 6),
+        ("2030-03-31T02:00Z", ("01:30:00", "06:00:00"), 2),
+        ("2030-03-31T00:30Z", ("01:00:00", "02:30:00"), 1),
+        ("2030-03-31T00:30Z", ("02:30:00", "01:00:00"), 0),
+        ("2030-10-27T00:00Z", ("01:00:00", "05:00:00"), 4),
+        ("2030-10-26T21:00Z", ("22:00:00", "06:00:00"), 8),
+        ("2030-10-27T00:30Z", ("02:00:00", "03:30:00"), 0),
+        ("2030-10-27T03:00Z", ("01:30:00", "06:00:00"), 2),
+    ],
+)
+def test_hours_in_which_clocks_are_set(now: str, hours: tuple[str, str], left_h: int) -> None:
+    now_ns = int(datetime.fromisoformat(now).timestamp()) * 1_000_000_000
+    assert open_for_ns((hours,), "Europe/Berlin", now_ns) == left_h * HOUR_NS
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,8 @@ def account_detail(view: ServerView, name: str) -> AccountDetailz:
         update_time=format_time(account.updated_ns),
         is_system=system,
         expired=account.expired,
-        complete=given.claims is None or given.claims.imports == len(imports),
+        complete=not account.lacks_jetstream
+        and (given.claims is None or given.claims.imports == len(imports)),
         jetstream_enabled=account.jetstream,
         leafnode_connections=account.leafs,
         client_connections=account.clients,

@@ -156,6 +156,7 @@ def _varz(view: ServerView, totals: Totals) -> Varz:
         metadata=dict(settings.metadata),
         feature_flags=dict(settings.feature_flags),
         system_account=settings.system_account,
+        pinned_account_fails=totals.pinned_account_fails,
         slow_consumer_stats=_slow(totals.slow_consumers),
         stale_connection_stats=_stale(totals.stale_connections),
         disk_io_wait_stats=_disk_waits(totals),

@@ -33,6 +33,7 @@ from jsctl.broker.system.monitoring.view import (
 )
 from jsctl.broker.system.server import ServerParts
 from jsctl.broker.turn import ConnKind
+from jsctl.dataclass import replace
 
 if TYPE_CHECKING:
     from jsctl.broker.system.monitoring import (
@@ -123,6 +124,7 @@ class MonitorView:
             slow_consumers=self._slow(accounts),
             stale_connections=self._stale(),
             subscriptions=sum(len(account.sublist) for account in accounts),
+            pinned_account_fails=server.accounts.unpinned.count,
             internal_errors=server.line.count,
             active_accounts=sum(account.connections + account.leafs > 0 for account in accounts),
         )
@@ -256,7 +258,9 @@ class MonitorView:
             return None
         view = self._server.jetstream
         enabled = view is not None and view.usage.enabled(name)
-        return self._account(found, self.settings.config_load_ns, jetstream=enabled)
+        made = self._account(found, self.settings.config_load_ns, jetstream=enabled)
+        lacks = view is not None and name in view.usage.refused
+        return replace(made, lacks_jetstream=True) if lacks else made
 
     def _account(self, account: Account, loaded_ns: int, *, jetstream: bool) -> AccountFacts:
         leafs = self._server.leafs

@@ -132,6 +132,7 @@ class Totals:
     stalled_clients: int = 0
     subscriptions: int = 0
     active_accounts: int = 0
+    pinned_account_fails: int = 0
     internal_errors: int = 0
     """Bugs that were kept to one operation; see the log."""
     disk_waiters: int = 0
@@ -236,6 +237,8 @@ class AccountFacts:
     updated_ns: int = 0
     expired: bool = False
     jetstream: bool = False
+    lacks_jetstream: bool = False
+    """It does not have what it wants: the server has too little, or it is the system's."""
     clients: int = 0
     leafs: int = 0
     subscriptions: int = 0
