@@ -7,6 +7,7 @@ import secrets
 import sys
 from array import array
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from jsctl.broker.errors import ConfigError
@@ -24,6 +25,8 @@ KEPT_PART = 8
 KEPT_MIN, KEPT_MAX = 64, 8192
 """In any case so many, and no more of them."""
 STORE_FALLBACK_BYTES = 1024 * GIB
+BLOCK_BYTES = 512
+"""What sizes on a disk are counted in."""
 SHARE = 3 / 4
 """Of memory and free disk that JetStream may use when no limit is set."""
 DRAWN_BYTES = 4096
@@ -133,17 +136,32 @@ def check_room(options: Options) -> None:
 
 
 def jetstream_limits(jetstream: JetStreamOptions, path: Path) -> tuple[int, int]:
-    """(memory, store) in bytes: what is set, or three quarters of what the machine has."""
+    """(memory, store) in bytes: what is set, or three quarters of what the machine has; of the disk
+    those of what is free, and what the store takes already: a restart takes no room away."""
     memory, store = jetstream.memory_bytes_max, jetstream.store_bytes_max
     if memory == UNLIMITED:
         memory = int(machine_memory() * SHARE)
     if store == UNLIMITED:
         try:
             found = os.statvfs(path)
-            store = int(found.f_bavail * found.f_frsize * SHARE)
+            free = int(found.f_bavail * found.f_frsize * SHARE)
+            store = free + stored_bytes(path)
         except OSError:
             store = STORE_FALLBACK_BYTES
     return (memory, store)
+
+
+def stored_bytes(path: str | Path) -> int:
+    """What the files below a directory take on the disk; what goes meanwhile is left out."""
+    total = 0
+    with suppress(OSError), os.scandir(path) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                if entry.is_dir(follow_symlinks=False):
+                    total += stored_bytes(entry.path)
+                else:
+                    total += entry.stat(follow_symlinks=False).st_blocks * BLOCK_BYTES
+    return total
 
 
 def machine_memory() -> int:

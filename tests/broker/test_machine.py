@@ -3,11 +3,19 @@
 import os
 import resource
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from jsctl.broker.errors import ConfigError
-from jsctl.broker.machine import DRAWN_BYTES, FILE_BYTES_MIN, Chance, check_limits
+from jsctl.broker.machine import (
+    DRAWN_BYTES,
+    FILE_BYTES_MIN,
+    Chance,
+    check_limits,
+    jetstream_limits,
+    stored_bytes,
+)
 from jsctl.broker.options import JetStreamOptions, Options
 
 DRAWS = 20_000
@@ -68,3 +76,21 @@ def test_a_store_whose_files_may_not_grow_does_not_start(
 def test_two_have_other_numbers() -> None:
     one, other = Chance(), Chance()
     assert [one.below(1 << 32) for _ in range(8)] != [other.below(1 << 32) for _ in range(8)]
+
+
+def test_what_a_store_takes_already_is_no_room_that_it_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "streams" / "S"
+    folder.mkdir(parents=True)
+    (folder / "1.seg").write_bytes(os.urandom(1 << 20))
+    (tmp_path / "streams" / "link").symlink_to(folder)
+    stored = stored_bytes(tmp_path)
+    assert 1 << 20 <= stored < 2 << 20, "files once, and not what links lead to"
+    assert stored_bytes(tmp_path / "none") == 0
+
+    class NearlyFull:
+        f_bavail, f_frsize = 4, 1 << 10
+
+    monkeypatch.setattr(os, "statvfs", lambda path: NearlyFull)
+    assert jetstream_limits(JetStreamOptions(), tmp_path)[1] == stored + (3 << 10)
