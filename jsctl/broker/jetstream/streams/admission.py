@@ -199,11 +199,11 @@ class StreamLeader:
                 return self._sequencer.take_all(batch, self._time_ns, size, ids, tells=tells)
         if self._batches is not None and self._short and batch and is_ingest(batch[0][1]):
             fast, most = self._batches.fast, self._payload_max
-            made = fast.take_run(batch, self._time_ns, most, ENTRY_BYTES_MAX)
-            if made is not None:
+            if made := fast.take_run(batch, self._time_ns, most, ENTRY_BYTES_MAX):
                 return made
-        whole = self._checks.take_all(batch, self._sequencer, self._time_ns, tells=tells)
-        return self._take_each(batch) if whole is None else whole
+        counted = self._checks.together(batch, self._sequencer.next_seq)
+        whole = self._sequencer.take_increments(counted, batch, self._time_ns, tells=tells)
+        return whole or self._take_each(batch)
 
     def admit_sourced(
         self, key: str, arrivals: Sequence[Arrived], now_ns: int

@@ -5,7 +5,7 @@ refusal wins.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from jsctl.api.errors import ApiError, api_error
 from jsctl.api.stream import StreamConfig
@@ -25,14 +25,13 @@ from jsctl.broker.store.record import Publish, Row
 from jsctl.broker.subject.matching import matches
 from jsctl.broker.subject.transforms import compile_transform
 
-if TYPE_CHECKING:
-    from jsctl.broker.jetstream.streams.sequencer import Admitted, Sequencer
-
 HEADER_BYTES_MAX = (1 << 16) - 1
 SEARCHED_MAX = 100_000
 """So many subjects are held against patterns of what publishes expect, and one message's more, at
 most in a turn; the rest waits for the next one."""
 Fields = dict[bytes, bytes]
+Increment = tuple[bytes, bytes, bytes, bytes]
+"""Subject, headers and payload of the message that is stored, and the number in it."""
 _NOTHING = [0, 0]
 
 
@@ -155,12 +154,10 @@ class Checks:
         self._open_bytes = 0
         self._stored = {}
 
-    def take_all(
-        self, batch: Sequence[Publish], sequencer: "Sequencer", time_ns: int, *, tells: bool
-    ) -> "Admitted | None":
-        """Take a batch without a look at each; None, and nothing: each has to be looked at. Their
-        publishers are told, or not."""
-        return None
+    def together(self, batch: Sequence[Publish], first_seq: int) -> list[Increment]:
+        """What publishes become that only add to counters, and get sequences from `first_seq` on;
+        empty where not all are such."""
+        return []
 
     def check(
         self,

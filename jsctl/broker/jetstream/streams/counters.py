@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from jsctl.api import jsontext
 from jsctl.api.codec import dumps
@@ -24,14 +24,18 @@ from jsctl.api.strict import DecodeError
 from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream.streams import publish_headers as known
 from jsctl.broker.jetstream.streams.absent import is_ingest
-from jsctl.broker.jetstream.streams.checks import Checks, Fields, Part, Scheduling, Taken
+from jsctl.broker.jetstream.streams.checks import (
+    Checks,
+    Fields,
+    Increment,
+    Part,
+    Scheduling,
+    Taken,
+)
 from jsctl.broker.jetstream.streams.in_flight import InFlight
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.protocol import headers as blocks
 from jsctl.broker.store.record import Publish, Record
-
-if TYPE_CHECKING:
-    from jsctl.broker.jetstream.streams.sequencer import Admitted, Sequencer
 
 _NUMBER = re.compile(rb"[+-]?[0-9]+")
 _BODY = re.compile(rb'\{"val":"([+-]?[0-9]+)"\}')
@@ -49,8 +53,6 @@ _UNFIT = (
 _UNFIT_NUMBERS = (known.EXPECTED_LAST_SEQ, known.EXPECTED_LAST_SUBJECT_SEQ)
 TOTALS_KEPT_MAX = 4_096
 """Totals of so many subjects are at hand without reading their last message."""
-Increment = tuple[bytes, bytes, bytes, bytes]
-"""Subject, headers and payload of the message that is stored, and the number in it."""
 Origins = Mapping[str, Mapping[str, str]]
 """Stream -> subject -> the total that was there."""
 
@@ -237,14 +239,11 @@ class CounterChecks(Checks):
         self._alike, self.trivial = self.trivial, False
         self._counting = counting
 
-    def take_all(
-        self, batch: Sequence[Publish], sequencer: "Sequencer", time_ns: int, *, tells: bool
-    ) -> "Admitted | None":
-        """See `Checks.take_all`."""
+    def together(self, batch: Sequence[Publish], first_seq: int) -> list[Increment]:
+        """See `Checks.together`."""
         most = self._size_max if self._alike else 0
-        self.begin(sequencer.next_seq, [])
-        made = self._counting.together(batch, self._last_for, sequencer.next_seq, most)
-        return sequencer.take_increments(made, batch, time_ns, tells=tells) if made else None
+        self.begin(first_seq, [])
+        return self._counting.together(batch, self._last_for, first_seq, most) or []
 
     def check(
         self,

@@ -8,12 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from itertools import repeat
 from operator import add, lt
-from typing import TYPE_CHECKING
 
 from jsctl.api.stream import StreamConfig
 from jsctl.api.times import SECOND_NS
 from jsctl.broker.jetstream.streams.batch_marks import Marks
-from jsctl.broker.jetstream.streams.checks import HEADER_BYTES_MAX, Taken
+from jsctl.broker.jetstream.streams.checks import HEADER_BYTES_MAX, Increment, Taken
 from jsctl.broker.jetstream.streams.entries import (
     ENTRY_BYTES_MAX,
     Flags,
@@ -31,9 +30,6 @@ from jsctl.broker.jetstream.streams.ttl import NEVER
 from jsctl.broker.protocol.headers import append, get, set_value
 from jsctl.broker.store.record import Publish, Row
 from jsctl.dataclass import dataclass
-
-if TYPE_CHECKING:
-    from jsctl.broker.jetstream.streams.counters import Increment
 
 Arrived = tuple[int, int, bytes, bytes, bytes, str, bool]
 """(sequence, time, subject, headers, payload, the origin's identity) of another stream, and whether
@@ -180,10 +176,12 @@ class Sequencer:
         return True
 
     def take_increments(
-        self, made: Sequence["Increment"], batch: Sequence[Publish], time_ns: int, *, tells: bool
+        self, made: Sequence[Increment], batch: Sequence[Publish], time_ns: int, *, tells: bool
     ) -> Admitted | None:
         """What publishes of counters became, as an entry. Their publishers are told the values, or
-        nothing. None: they are too much for one entry."""
+        nothing. None: there are none, or they are too much for one entry."""
+        if not made:
+            return None
         building, first = self.begin(), self.next_seq
         rows = [(seq, time_ns, *one[:3]) for seq, one in enumerate(made, first)]
         texts = sum([len(row[2]) + len(row[3]) + len(row[4]) for row in rows])

@@ -314,7 +314,7 @@ def test_increments_are_taken_together_as_one_by_one(
 ) -> None:
     fast, slow = (AdmissionRig(allow_msg_counter=True, **config) for _ in range(2))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(slow.leader._checks, "take_all", lambda *_, **__: None)
+        patch.setattr(slow.leader._checks, "together", lambda *_: [])
         lose = False
         for batch in batches:
             if batch == "lose":
@@ -349,9 +349,9 @@ def test_increments_are_taken_together_as_one_by_one(
 def test_plain_increments_are_taken_together(rig: AdmissionRig) -> None:
     head = b"NATS/1.0\r\nNats-Incr: 2\r\n\r\n"
     batch: list[Publish] = [(b"s.%d" % (n % 2), b"r", head, b"", None) for n in range(5)]
-    made = rig.leader._checks.take_all(batch, rig.leader._sequencer, rig.now, tells=True)
-    assert made is not None
-    rig.propose(made)
+    found = rig.leader._checks.together(batch, 1)
+    assert [one[3] for one in found] == [b"2", b"2", b"4", b"4", b"6"]
+    rig.propose(rig.leader.admit(batch, rig.now))
     rig.settle()
     assert [answer["val"] for _, answer in rig.said] == ["2", "2", "4", "4", "6"]
     assert body(rig, 5) == ("6", head)
