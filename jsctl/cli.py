@@ -7,7 +7,7 @@ parser at all. Commands raise; this is the one place that prints errors and deci
 
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from itertools import takewhile
@@ -406,7 +406,7 @@ def _run(found: Found, command: Command, flags: dict[str, str], begin: Callable[
         delegate(found.path[1:], found.words, flags, os.environ)
         return 0
     from jsctl.commands.toolkit.invocation.call import Call, function_of
-    from jsctl.commands.toolkit.invocation.finishing import finished, prepare_for
+    from jsctl.commands.toolkit.invocation.finishing import prepared
     from jsctl.commands.toolkit.invocation.output import make_output
     from jsctl.commands.toolkit.invocation.prompts import Prompts
 
@@ -420,13 +420,11 @@ def _run(found: Found, command: Command, flags: dict[str, str], begin: Callable[
         one.key or one.name: one.default for one in (*options_of(command), *found.inherited)
     }
     defaults.update({one.name: one.default for one in command.arguments})
-    run = function_of(command)
-    prepare_for(run)
+    call = Call(values, defaults, settings, output, prompts)
+    run = prepared(function_of(command), call)
     begin()
     try:
-        result = run(Call(values, defaults, settings, output, prompts))
-        if isinstance(result, Awaitable):
-            result = finished(result)
+        result = run()
     except UsageError as error:
         raise _paged(error, found) from None
     sys.stdout.flush()
