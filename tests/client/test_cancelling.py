@@ -23,20 +23,21 @@ async def test_a_closed_connection_looks_for_no_server(
 ) -> None:
     broker = jsctl_broker()
     settings = Settings(connection=Context(url=broker.url))
-    refused = asyncio.Event()
-    async with connect(settings) as client:
+    refused, gone = asyncio.Event(), asyncio.Event()
+    async with connect(settings, lambda _text: gone.set()) as client:
 
         async def refusing(**_more: Any) -> None:
             if not refused.is_set():
                 refused.set()
-                looking.cancel()
+                assert client._reconnection_task is not None
+                client._reconnection_task.cancel()
             raise ConnectionRefusedError
 
-        monkeypatch.setattr(library.asyncio, "open_connection", refusing)  # type: ignore[attr-defined]
+        monkeypatch.setattr(vars(library)["asyncio"], "open_connection", refusing)
         broker.kill()
-        while client._reconnection_task is None:
-            await asyncio.sleep(0)
+        await gone.wait()
         looking = client._reconnection_task
+        assert looking is not None
         done, _ = await asyncio.wait([looking], timeout=END_S)
         assert refused.is_set()
         assert done, "it tries one connection after another"

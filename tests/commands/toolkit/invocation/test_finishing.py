@@ -52,6 +52,7 @@ def test_what_a_command_leaves_behind_is_not_waited_for_for_ever(
     stubborn: list[asyncio.Task[None]] = []
 
     async def goes_on() -> None:
+        begun.set()
         while not released.is_set():
             with suppress(asyncio.CancelledError):
                 await released.wait()
@@ -59,10 +60,10 @@ def test_what_a_command_leaves_behind_is_not_waited_for_for_ever(
     async def command() -> int | None:
         loop = asyncio.get_running_loop()
         stubborn.append(loop.create_task(goes_on()))
-        await asyncio.sleep(0)
+        await begun.wait()
         return 5
 
-    released = asyncio.Event()
+    begun, released = asyncio.Event(), asyncio.Event()
     assert finished(command) == 5
     (left,) = stubborn
     assert not left.done()
