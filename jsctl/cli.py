@@ -159,8 +159,9 @@ def _check_global(flag: GlobalFlag, value: str | None) -> None:
     """Raises UsageError for a value that can be none of the flag."""
     if flag.choices and value not in flag.choices:
         raise UsageError(f"enum value must be one of {','.join(flag.choices)}, got '{value}'")
-    if flag.key in _EXISTING and value and not Path(value).exists():
-        raise UsageError(f"path '{value}' does not exist")
+    if flag.key in _EXISTING and value and not (place := Path(value)).is_file():
+        told = f"'{value}' is a directory" if place.is_dir() else f"path '{value}' does not exist"
+        raise UsageError(told)
     if flag.key == "timeout" and not value:
         raise UsageError("--timeout: expected a duration, got ''")
 
