@@ -7,7 +7,7 @@ parser at all. Commands raise; this is the one place that prints errors and deci
 
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from itertools import takewhile
@@ -159,8 +159,9 @@ def _check_global(flag: GlobalFlag, value: str | None) -> None:
     """Raises UsageError for a value that can be none of the flag."""
     if flag.choices and value not in flag.choices:
         raise UsageError(f"enum value must be one of {','.join(flag.choices)}, got '{value}'")
-    if flag.key in _EXISTING and value and not Path(value).exists():
-        raise UsageError(f"path '{value}' does not exist")
+    if flag.key in _EXISTING and value and not (place := Path(value)).is_file():
+        told = f"'{value}' is a directory" if place.is_dir() else f"path '{value}' does not exist"
+        raise UsageError(told)
     if flag.key == "timeout" and not value:
         raise UsageError("--timeout: expected a duration, got ''")
 
@@ -406,7 +407,7 @@ def _run(found: Found, command: Command, flags: dict[str, str], begin: Callable[
         delegate(found.path[1:], found.words, flags, os.environ)
         return 0
     from jsctl.commands.toolkit.invocation.call import Call, function_of
-    from jsctl.commands.toolkit.invocation.finishing import finished, prepare_for
+    from jsctl.commands.toolkit.invocation.finishing import prepared
     from jsctl.commands.toolkit.invocation.output import make_output
     from jsctl.commands.toolkit.invocation.prompts import Prompts
 
@@ -420,13 +421,11 @@ def _run(found: Found, command: Command, flags: dict[str, str], begin: Callable[
         one.key or one.name: one.default for one in (*options_of(command), *found.inherited)
     }
     defaults.update({one.name: one.default for one in command.arguments})
-    run = function_of(command)
-    prepare_for(run)
+    call = Call(values, defaults, settings, output, prompts)
+    run = prepared(function_of(command), call)
     begin()
     try:
-        result = run(Call(values, defaults, settings, output, prompts))
-        if isinstance(result, Awaitable):
-            result = finished(result)
+        result = run()
     except UsageError as error:
         raise _paged(error, found) from None
     sys.stdout.flush()

@@ -78,8 +78,20 @@ def run(begin: Callable[[], None]) -> int:
         sys.stdout.flush()
     except BrokenPipeError:  # of the page below an error, of which somebody has read enough
         _nowhere(1)
-        return 1
+        status = 1
+    if _waits_for_an_address():
+        leave(status)
     return status
+
+
+def _waits_for_an_address() -> bool:
+    """Whether a thread of the loop, which is over, looks for one: Python would wait for it, and
+    nobody is left who wants it. Those that began processes end them first."""
+    if "concurrent.futures.thread" not in sys.modules or "multiprocessing" in sys.modules:
+        return False
+    import threading
+
+    return any(one.name.startswith("asyncio_") for one in threading.enumerate())
 
 
 def _near(words: Sequence[str]) -> tuple[str, ...]:

@@ -76,8 +76,9 @@ async def open_client(
     login, tls = login_of(settings.connection), tls_of(settings.connection, settings.urls)
     _block_websockets(settings)
     _load_jetstream_late()
-    from jsctl.client.library import NatsClient
+    from jsctl.client.library import NatsClient, let_cancellations_through
 
+    let_cancellations_through()
     client = NatsClient(
         login, Refusals(), tls_wanted=tls is not None, proxy=proxy_of(settings.connection)
     )

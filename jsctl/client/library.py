@@ -2,16 +2,20 @@
 
 What is different: a refusal keeps the server's own words and is heard of at once; a ping leaves
 behind what was published before it, so that a flush is a proof; credentials and TLS are used or
-the connection fails; a SOCKS proxy may stand between.
+the connection fails; a SOCKS proxy may stand between; a task that is cancelled ends.
 """
 
 import asyncio
 import json
 import ssl
+import sys
 import time
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nats import errors
+from nats.aio import client as library
+from nats.aio import subscription, transport
 from nats.aio.client import Client, Srv
 from nats.aio.transport import TcpTransport, WebSocketTransport
 
@@ -24,16 +28,35 @@ from jsctl.client.wire.subjects import RawSubject, bytes_of, subject_of
 from jsctl.errors import JsctlError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
     from urllib.parse import ParseResult
 
     from nats.aio.msg import Msg
 
+T = TypeVar("T")
 FLUSH_S = 10.0
 BUFFER_BYTES = 32 * 1024
 _CONNECT = b"CONNECT "
 _SECRETS = ("user", "pass", "auth_token", "jwt", "nkey", "sig")
 _PING = b"PING\r\n"
 NO_RESPONDERS = "503"
+
+
+async def _wait_for(awaited: "Awaitable[T]", timeout: float | None) -> "T":
+    """As that of Python 3.12. Below it a cancellation that comes with what is waited for is
+    forgotten, and a task that tries one connection after another goes on for ever."""
+    async with asyncio.timeout(timeout):
+        return await awaited
+
+
+def let_cancellations_through() -> None:
+    """From now on the library waits as said above; all else stays as it is."""
+    if sys.version_info >= (3, 12) or vars(library)["asyncio"] is not asyncio:
+        return
+    ours = ModuleType(asyncio.__name__)
+    vars(ours).update(vars(asyncio), wait_for=_wait_for)
+    for module in (library, subscription, transport):
+        vars(module)["asyncio"] = ours
 
 
 class NatsClient(Client):
@@ -162,9 +185,13 @@ class NatsClient(Client):
 
     async def _flush_pending(self, force_flush: bool = False) -> Any:
         """The library swallows a cancellation here."""
+        task = asyncio.current_task()
+        before = task.cancelling() if task is not None else 0
         found = await super()._flush_pending(force_flush)
         if force_flush:
             self.refusals.check()
+        if task is not None and task.cancelling() > before:
+            raise asyncio.CancelledError
         return found
 
     async def _send_ping(self, future: "asyncio.Future[bool] | None" = None) -> None:

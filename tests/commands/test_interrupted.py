@@ -3,10 +3,8 @@
 import asyncio
 import os
 import signal
-import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from pathlib import Path
@@ -23,7 +21,7 @@ from jsctl.commands.toolkit.invocation.finishing import finished
 from jsctl.errors import Unreachable
 from jsctl.settings import Context, Settings
 from jsctl.testing import Broker, BrokerFactory, RealServer
-from tests.support.command_line import FOREIGN
+from tests.support.interrupted import begun
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.processes
@@ -139,29 +137,6 @@ def filled(broker: Broker) -> Broker:
     ):
         assert main(["-s", broker.url, *line.split(" ")]) == 0, line
     return broker
-
-
-@contextmanager
-def begun(program: Sequence[str], folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """A process whose input never ends, with its output in a file."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
-    environment["PYTHONUNBUFFERED"] = "1"
-    with (
-        (folder / "log").open("wb") as log,
-        subprocess.Popen(
-            program,
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=log,
-            cwd=folder,
-            env=environment,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        ) as process,
-    ):
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def connections(broker: Broker) -> int:
@@ -323,54 +298,6 @@ def test_a_restore_that_is_broken_off_leaves_no_part_on_a_server_that_keeps_what
         assert capfd.readouterr().out == ""
 
 
-EARLY = """
-import builtins, os, runpy, signal, sys
-load = builtins.__import__
-def loading(name, *rest, **more):
-    if name == {module!r}:
-        os.kill(os.getpid(), signal.SIGINT)
-    return load(name, *rest, **more)
-builtins.__import__ = loading
-"""
-UNLOCKED = """
-import os, runpy, signal, sys
-waiting = {skipped}
-def called(frame, event, argument):
-    global waiting
-    code = frame.f_code
-    if event == "call" and code.co_name == "cb" and "importlib" in code.co_filename:
-        waiting -= 1
-        if not waiting:
-            os.kill(os.getpid(), signal.SIGINT)
-sys.setprofile(called)
-"""
-RUN = """
-sys.argv = ["jsctl", "stream", "ls", "-s", "nats://127.0.0.1:1"]
-runpy.run_module("jsctl", run_name="__main__")
-"""
-
-
-def ends_without_a_word(code: str, folder: Path) -> None:
-    with begun([sys.executable, "-c", code + RUN], folder) as process:
-        assert process.wait(END_S) == INTERRUPTED
-    assert (folder / "log").read_text() == ""
-
-
-@pytest.mark.parametrize("module", ["typing", "jsctl.cli", "jsctl.settings", "click", "asyncio"])
-def test_one_that_comes_while_the_program_is_loaded_ends_it_too(
-    module: str, tmp_path: Path
-) -> None:
-    ends_without_a_word(EARLY.format(module=module), tmp_path)
-
-
-@pytest.mark.parametrize("skipped", [20, 60, 120])
-def test_one_that_comes_as_a_module_is_let_go_of_is_not_forgotten(
-    skipped: int, tmp_path: Path
-) -> None:
-    """What is raised there, in a callback of a weak reference, is shown and ignored."""
-    ends_without_a_word(UNLOCKED.format(skipped=skipped), tmp_path)
-
-
 def test_an_interrupt_that_was_forgotten_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finishing, "TOLD_AGAIN_S", 0.01)
 
@@ -382,7 +309,7 @@ def test_an_interrupt_that_was_forgotten_is_told_again(monkeypatch: pytest.Monke
         return None
 
     with pytest.raises(KeyboardInterrupt):
-        finished(forgetful())
+        finished(forgetful)
 
 
 class Ends(Enum):
@@ -436,7 +363,7 @@ def test_what_had_come_is_taken_back_when_the_server_is_there_again(
 
     with RealServer("-js") as server:
         with pytest.raises(Unreachable if ends is Ends.SILENCE else KeyboardInterrupt):
-            finished(restoring())
+            finished(restoring)
         if ends is Ends.TWO_INTERRUPTS:
             server.resume()
             assert left == ["a part"]
@@ -453,7 +380,7 @@ def test_what_a_command_makes_of_an_interrupt_counts() -> None:
             await asyncio.Event().wait()
         return 3
 
-    assert finished(reported()) == 3
+    assert finished(reported) == 3
 
 
 def test_an_interrupt_does_not_end_what_is_being_answered() -> None:
@@ -476,7 +403,7 @@ def test_an_interrupt_does_not_end_what_is_being_answered() -> None:
         return None
 
     with pytest.raises(KeyboardInterrupt):
-        finished(waiting())
+        finished(waiting)
     assert answered
 
 
@@ -494,7 +421,7 @@ def test_one_that_comes_right_behind_another_is_the_same(capfd: pytest.CaptureFi
         return None
 
     with pytest.raises(KeyboardInterrupt):
-        finished(tidy())
+        finished(tidy)
     assert tidied == ["all"]
     assert signal.getsignal(signal.SIGINT) is before
     assert capfd.readouterr() == ("", "")

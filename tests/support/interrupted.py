@@ -9,9 +9,12 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from time import monotonic
+
+from tests.support.command_line import FOREIGN
 
 PATIENCE_S = 30.0
 LINES, COLUMNS = 50, 120
@@ -64,3 +67,26 @@ def on_a_terminal(words: tuple[str, ...], wanted: bytes, times: int) -> tuple[by
     os.close(screen)
     shown, _, left = found.partition(b"\x1b[?1049l")
     return shown, left
+
+
+@contextmanager
+def begun(program: Sequence[str], folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process whose input never ends, with its output in a file."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
+    environment["PYTHONUNBUFFERED"] = "1"
+    with (
+        (folder / "log").open("wb") as log,
+        subprocess.Popen(
+            program,
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+            env=environment,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        ) as process,
+    ):
+        try:
+            yield process
+        finally:
+            process.kill()

@@ -330,18 +330,27 @@ def _payload(call: Call) -> bytes:
 async def run_jobs(call: Call, kind: Benchmark, jobs: Sequence[Job]) -> None:
     """All clients at once, then what they did. Raises the first error."""
 
-    def connected() -> None:
-        for job in jobs:
-            what = f"{kind.verb} {number(job.messages)} messages" if kind.verb else ""
-            text = what or "hit control-c to stop"
-            call.output.log(f"[{job.number + 1}] Starting {kind.label}, {text}")
-
     try:
-        samples = await run_clients(call.settings, kind.function, jobs, connected)
+        samples = await run_clients(
+            call.settings, kind.function, jobs, lambda: tell_begun(call, kind, jobs)
+        )
     except ClientFailed as error:
-        call.output.log(f"{kind.failure} from client {error.number}: {error}")
+        tell_failed(call, kind, error.number, error)
         raise error.error from None
     _print(call, kind, samples)
+
+
+def tell_begun(call: Call, kind: Benchmark, jobs: Sequence[Job]) -> None:
+    """Who begins, and with what."""
+    for job in jobs:
+        what = f"{kind.verb} {number(job.messages)} messages" if kind.verb else ""
+        text = what or "hit control-c to stop"
+        call.output.log(f"[{job.number + 1}] Starting {kind.label}, {text}")
+
+
+def tell_failed(call: Call, kind: Benchmark, client: int, why: Exception) -> None:
+    """What ended one of them."""
+    call.output.log(f"{kind.failure} from client {client}: {why}")
 
 
 def _print(call: Call, kind: Benchmark, samples: "list[Sample]") -> None:

@@ -62,7 +62,8 @@ def _subject(call: Call) -> str:
     subject = call.text("subject")
     if not subject:
         raise UsageError("nats: invalid subject name: subject cannot be empty")
-    if " " in subject or "" in subject.split("."):
+    tokens = subject.split(".")
+    if " " in subject or "" in tokens or ">" in tokens[:-1]:
         raise UsageError(f"nats: invalid subject name: {subject}")
     return subject
 

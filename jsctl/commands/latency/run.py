@@ -59,7 +59,8 @@ async def latency(call: Call) -> None:
         raise UsageError(f"message Payload Size must be at least {SIZE_MIN} bytes")
     if run.count < 1:
         raise UsageError("--duration and --rate leave no message to send")
-    other = replace(call.settings.connection, url=call.text("server-b"))
+    own = call.settings.connection
+    other = replace(own, url=call.text("server-b") or own.url)
     settings = replace(call.settings, connection=other)
     log = call.output.log
     async with (

@@ -43,9 +43,9 @@ def info(call: Call) -> None:
 def validate(call: Call) -> int:
     """Whether a document keeps to a schema; 0 either way, unless JSCTL_EXIT is detailed."""
     name, place = call.text("schema"), call.text("file")
+    text = _read(place)
     schema = _schema(name)
-    document = _document(_read(place), place)
-    wrong = violations(document, schema)
+    wrong = violations(_document(text, place), schema)
     if call.as_data:
         call.output.json(wrong)
     elif wrong:
@@ -105,7 +105,8 @@ def _read(place: str) -> bytes:
     try:
         return Path(place).read_bytes()
     except OSError as error:
-        raise NotFound(f"open {place}: {(error.strerror or '').lower()}") from None
+        doing = "read" if isinstance(error, IsADirectoryError) else "open"
+        raise NotFound(f"{doing} {place}: {(error.strerror or '').lower()}") from None
 
 
 def _document(text: bytes, place: str) -> object:

@@ -293,7 +293,8 @@ def _republish(call: Call, config: StreamConfig) -> StreamConfig:
     if not any(ends) and not call.given("republish-headers"):
         return config
     if not all(ends):
-        raise UsageError("must specify both --republish-source and --republish-destination")
+        when = " when using --headers-only" if call.given("republish-headers") else ""
+        raise UsageError(f"must specify both --republish-source and --republish-destination{when}")
     made = Republish(src=ends[0], dest=ends[1], headers_only=call.flag("republish-headers"))
     return replace(config, republish=made)
 

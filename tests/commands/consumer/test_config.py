@@ -3,9 +3,11 @@
 import pytest
 
 from jsctl.api.consumer import ConsumerConfig
+from jsctl.api.fields import ZERO_TIME
 from jsctl.api.words import AckPolicy, DeliverPolicy, PriorityPolicy
 from jsctl.commands.consumer.change import parse_until
 from jsctl.commands.consumer.config import linear_backoff, required_level, starting
+from jsctl.commands.toolkit.assets.config_flags import differences
 from jsctl.errors import UsageError
 
 
@@ -51,3 +53,10 @@ def test_backoffs_and_times() -> None:
             wrong()
     with pytest.raises(UsageError):
         starting(ConsumerConfig(), "soon")
+
+
+def test_no_pause_is_none_however_it_is_written() -> None:
+    """Clients in Go write the year 1."""
+    paused = ConsumerConfig(pause_until="2030-01-01T00:00:00Z")
+    assert differences(ConsumerConfig(pause_until=ZERO_TIME), ConsumerConfig()) == []
+    assert differences(paused, ConsumerConfig()) == ['- pause_until: "2030-01-01T00:00:00Z"']

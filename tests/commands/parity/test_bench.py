@@ -30,6 +30,7 @@ bench kv put --msgs 20 --no-progress
 bench kv put --msgs 20 --no-progress --storage memory
 bench kv get --msgs 20 --no-progress
 bench kv get --msgs 21 --no-progress
+bench oldjs ordered nobody.x --msgs 10 --clients 2 --no-progress
 bench kv
 bench js
 bench service

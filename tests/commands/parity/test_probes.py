@@ -16,6 +16,7 @@ rtt 1 2
 LATENCY = """
 latency
 lat --server-b {url} --duration 1s --rate 100
+latency --server-b '' --duration 2s
 latency --server-b {url} --size 2
 latency --server-b 127.0.0.1:1 --duration 1s
 """

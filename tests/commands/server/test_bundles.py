@@ -226,6 +226,50 @@ def test_a_bundle_comes_to_the_same_as_with_nats(
     assert "a/by.txt" in made[0] or kind != "folder"
 
 
+WRONG_FORM = """
+name: demo
+properties:
+  - {name: name, description: The name, help: Any word, required: true}
+  - {name: port, description: The port, type: integer, default: 4222}
+  - {name: js, description: JetStream, type: bool, default: "true"}
+  - {name: secret, description: A secret, type: password, required: true, help: Nobody sees it}
+  - {name: urls, description: Addresses, type: array, required: true, help: Of servers}
+"""
+WRONG_STEPS: tuple[Step, ...] = (
+    ("Press enter", ""),
+    ("? name [? for help]", ""),
+    ("too short. Min length is 1", "?"),
+    ("? Any word", "srv"),
+    *(("? port (4222)", "none") for _ in range(7)),
+    ("validation did not pass: isInt(value)", "4333"),
+    ("? js (Y/n)", "maybe"),
+    ('"maybe" is not a valid answer, please try again.', "n"),
+    ("? secret [? for help]", "?"),
+    ("? Nobody sees it", ""),
+    ("too short. Min length is 1", "hidden"),
+    ("? urls [? for help]", "?"),
+    ("? Of servers", "a"),
+    ("Add additional 'urls' entry (y/N)", "n"),
+)
+
+
+@needed
+@pytest.mark.processes
+def test_wrong_answers_are_asked_for_again_as_with_nats(tmp_path: Path) -> None:
+    """Until there is a right one; a `?` where there is help is no answer."""
+    assert NATS is not None
+    head = "description: x\nversion: 0.0.1\n"
+    files = {"bundle.yaml": head, "form.yaml": WRONG_FORM, "scaffold/main.conf": "{{ . }}"}
+    made: list[str] = []
+    for program in ([NATS], [sys.executable, "-m", "jsctl"]):
+        folder = tmp_path / Path(program[0]).name  # `nats` removes a bundle that it has used.
+        source = laid(folder / "bundle", files)
+        assert talked(program, folder, f"server generate made --source {source}", WRONG_STEPS) == 0
+        made.append((folder / "made" / "main.conf").read_text().replace(str(source), ""))
+    assert made[0] == made[1]
+    assert "secret:hidden" in made[0]
+
+
 def test_flags_answer_all_questions(cli: Run, tmp_path: Path) -> None:
     source = laid(tmp_path / "bundle")
     sets = "--set port=9 --set urls=a,b --set server_name=x"

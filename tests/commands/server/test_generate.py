@@ -1,6 +1,11 @@
 """`jsctl server generate`: what it writes, a real server runs with."""
 
+import os
 import shlex
+import signal
+import subprocess
+import sys
+import termios
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,10 +13,13 @@ import pytest
 
 from jsctl.settings import Context, ContextStore
 from tests.commands.conftest import Result
+from tests.support.dialogues import Step, talked
+from tests.support.interrupted import until
 from tests.support.nats_process import real_server
 from tests.support.real_cli import nats, needs_nats
 
 Run = Callable[..., Result]
+END_S = 60
 pytestmark = pytest.mark.processes
 
 
@@ -37,7 +45,8 @@ def test_a_real_server_of_our_operator_takes_our_accounts(cli: Run, tmp_path: Pa
     target = tmp_path / "made"
     folders = f"--set store_dir={tmp_path}/js --set resolver_dir={tmp_path}/jwt"
     words = f"server generate {target} --template operator --defaults {folders}"
-    assert f"Wrote {target}/server.conf" in does(cli, f"{words} --set address=127.0.0.1")
+    made = cli(*shlex.split(f"{words} --set address=127.0.0.1"))
+    assert (made.code, f" Created {target}/server.conf\n" in made.err) == (0, True)
     assert (target / "server.conf").stat().st_mode & 0o777 == 0o600
     flags = ("-c", target / "server.conf", "-m", "-1")
     with real_server(tmp_path, *flags, configured=True) as url:
@@ -99,3 +108,48 @@ def test_what_cannot_be_made_is_told(cli: Run, tmp_path: Path, line: str, told: 
     done = cli("server", "generate", *shlex.split(line.format(here=tmp_path)))
     assert (done.code, told in done.err) == (1, True)
     assert not (tmp_path / "x").exists()
+
+
+TYPED: tuple[Step, ...] = (
+    ("Unique name for this server (nats.example.net)", ""),
+    ("Address to listen on (0.0.0.0)", "nowhere"),
+    ("your reply was invalid", "127.0.0.1"),
+    ("on for client connections (4222)", ""),
+    ("on for monitoring requests (8222)", ""),
+    ("Enables JetStream in the cluster (Y/n)", "n"),
+    ("Directory to store JetStream data", ""),
+    ("Maximum amount of RAM", ""),
+    ("Maximum amount of disk", "1GB"),
+    ("The directory to store JWTs in", ""),
+    ("Should the server allow accounts to be deleted (Y/n)", "no"),
+    ("The maximum amount of accounts to allow (1000)", "7"),
+)
+
+
+def test_questions_are_answered_on_a_terminal(cli: Run, tmp_path: Path) -> None:
+    does(cli, "auth operator add OP")
+    words = f"server generate {tmp_path}/made --template operator"
+    assert talked([sys.executable, "-m", "jsctl"], tmp_path, words, TYPED) == 0
+    text = (tmp_path / "made" / "server.conf").read_text()
+    assert "jetstream {" not in text
+    assert "allow_delete: false" in text
+    assert "limit: 7" in text
+
+
+def test_a_signal_ends_a_list(tmp_path: Path) -> None:
+    """A key that interrupts is read by the list itself; this comes from elsewhere."""
+    screen, terminal = os.openpty()
+    words = [sys.executable, "-m", "jsctl", "server", "generate", f"{tmp_path}/made"]
+    before = termios.tcgetattr(terminal)
+    variables = {**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
+    with subprocess.Popen(
+        words, stdin=terminal, stdout=terminal, stderr=terminal, env=variables
+    ) as process:
+        try:
+            until(screen, b"Development cluster", 1)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(END_S) == 1
+            assert termios.tcgetattr(terminal)[3] == before[3], "it is given back"
+        finally:
+            process.kill()
+    assert b"jsctl: error: interrupt" in until(screen, b"interrupt", 1)

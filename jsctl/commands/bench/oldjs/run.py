@@ -13,7 +13,14 @@ from jsctl.commands.bench.assets import CONSUMER_NOT_FOUND, OWN_CONSUMER
 from jsctl.commands.bench.job import Job
 from jsctl.commands.bench.kinds import Benchmark
 from jsctl.commands.bench.publishers import inbox
-from jsctl.commands.bench.run import check, jobs_of, run_jobs, start
+from jsctl.commands.bench.run import (
+    check,
+    jobs_of,
+    run_jobs,
+    start,
+    tell_begun,
+    tell_failed,
+)
 from jsctl.commands.toolkit.assets.picking import check_name
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import NotFound, Unreachable
@@ -33,7 +40,11 @@ async def ordered(call: Call) -> None:
         names = await manager.stream_names(subject)
         if not names:
             about = f"subscribing to the ordered consumer on subject '{subject}'"
-            raise NotFound(f"{about}: nats: no stream matches subject")
+            why = NotFound(f"{about}: nats: no stream matches subject")
+            tell_begun(call, Benchmark.OLD_ORDERED, jobs)
+            for job in jobs:
+                tell_failed(call, Benchmark.OLD_ORDERED, job.number, why)
+            raise why
         made: list[str] = []
         try:
             listening = [await _ordered(manager, names[0], job, made) for job in jobs]

@@ -252,7 +252,7 @@ class Form:
         if one.choices:
             return check(self._call.prompts.choose(name, one.choices, default=one.default))
         if one.type == "password":
-            return self._call.prompts.secret(name, check=check)
+            return self._call.prompts.secret(name, check=check, help_text=told)
         return self._call.prompts.ask(name, default=one.default, check=check, help_text=told)
 
     def _text(self, one: Property) -> str:
@@ -323,7 +323,8 @@ def _valid(one: Property, text: str) -> str:
     try:
         passed = _holds(one.validation, {"value": text, "Value": text})
     except JsctlError as error:
-        raise ValueError(f'validation using "{one.validation}" failed: {error}') from None
+        why = str(error).removeprefix("invalid expression: ")
+        raise ValueError(f'validation using "{one.validation}" failed: {why}') from None
     if not passed:
         raise ValueError(f"validation did not pass: {one.validation}")
     return text

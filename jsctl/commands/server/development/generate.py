@@ -66,7 +66,7 @@ def generate(call: Call) -> None:
     _write(target, files)
     for name in files:
         if not name.endswith("/"):
-            call.output.print(f"Wrote {target / name}")
+            call.output.log(f"Created {target / name}")
     if after:
         call.output.print(f"\n{after}\n")
 
@@ -114,6 +114,9 @@ def _answers(call: Call, questions: Sequence[Question]) -> dict[str, str]:
                 answers[one.name] = one.check(given.get(one.name, one.default))
             except ValueError as error:
                 raise UsageError(f"{one.name}: {error}") from None
+        elif one.check is _truth:
+            said = call.prompts.confirm(one.text, default=one.default == "true", prefix="")
+            answers[one.name] = str(said).lower()
         else:
             answers[one.name] = call.prompts.ask(
                 one.text, default=one.default, check=one.check, prefix=""

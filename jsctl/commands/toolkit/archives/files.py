@@ -120,7 +120,8 @@ class Reader:
             self._zip = zipfile.ZipFile(path)
         except OSError as error:
             why = (error.strerror or str(error)).lower()
-            raise UsageError(f"failed to open archive: open {path}: {why}") from None
+            doing = "read" if isinstance(error, IsADirectoryError) else "open"
+            raise UsageError(f"failed to open archive: {doing} {path}: {why}") from None
         except (zipfile.BadZipFile, NotImplementedError, ValueError):
             raise UsageError(f"failed to open archive: {path} is not a valid zip file") from None
         names = set(self._zip.namelist())

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from jsctl.client.manager import Manager
 
 MILLISECOND_NS = 1_000_000
+PART_BYTES_MAX = (1 << 31) - 1
 
 
 def warn_of_old_words(call: Call, old: str, new: str) -> None:
@@ -53,9 +54,19 @@ async def back_up(call: Call, manager: "Manager", name: str, directory: Path) ->
         return await _backed_up(call, manager, name, directory)
 
 
+def _chunk_bytes(call: Call) -> int:
+    """Of what is sent at once. Raises UsageError for what no server sends."""
+    found = call.size("chunk-size", CHUNK_BYTES)
+    if not 0 <= found <= PART_BYTES_MAX:
+        most = f"maximum value {PART_BYTES_MAX:,}"
+        raise UsageError(f"--chunk-size: bytes value out of allowed range: {most}")
+    return found
+
+
 async def _backed_up(
     call: Call, manager: "Manager", name: str, directory: Path
 ) -> dict[str, object]:
+    chunk_bytes = _chunk_bytes(call)
     held = (await manager.stream_info(name)).state.bytes
     check_target(directory)
     call.output.say(f'Starting backup of Stream "{name}" with {size(held)}')
@@ -70,7 +81,7 @@ async def _backed_up(
             directory,
             consumers=call.switch("consumers") is not False,
             check=call.flag("check"),
-            chunk_bytes=call.size("chunk-size", CHUNK_BYTES),
+            chunk_bytes=chunk_bytes,
             window_bytes=call.size("window-size", WINDOW_BYTES),
         )
     except ApiError as error:
@@ -122,7 +133,11 @@ async def restore(call: Call, manager: "Manager", directory: Path) -> StreamInfo
 async def _restored(
     call: Call, manager: "Manager", directory: Path, state: _Restoring
 ) -> StreamInfo:
-    description = description_of(directory)
+    try:
+        description = description_of(directory)
+    except NotFound as error:
+        why = str(error).removeprefix("stat ")
+        raise NotFound(f"restore failed: open {why}" if why != str(error) else why) from None
     name = description.name
     if name in await manager.stream_names():
         raise Conflict(f'Stream "{name}" already exist')

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jsctl.api.codec import default_of, encode, wire_of
-from jsctl.api.fields import About
+from jsctl.api.fields import ZERO_TIME, About
 from jsctl.commands.toolkit.grammar.spec import Kind, Option
 from jsctl.commands.toolkit.grammar.values import parse_age, parse_size, parse_unsigned, parse_whole
 from jsctl.errors import UsageError
@@ -159,7 +159,7 @@ def differences(old: object, new: object) -> list[str]:
 def _comparable(value: object) -> object:
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         return sorted(value)
-    return value
+    return None if value == ZERO_TIME else value  # as clients write that there is none
 
 
 def _shown(value: object) -> str:

@@ -1,112 +1,141 @@
-"""Runs a command to its end, through one interrupt or several."""
+"""Runs a command to its end, through one interrupt or several.
+
+A command is told of its first interrupt as the cancellation of its task, between two steps of the
+loop: in the middle of a step it might end what is about to be answered. Interrupts right behind
+the first one are taken for the same; a later one ends whatever runs, be it what takes half-written
+files away. From before there is a loop until after it is closed interrupts are heard of here: what
+Python makes of one while a loop is made or closed is a loop that is half there.
+"""
 
 import signal
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from time import monotonic
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, cast
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
+    from asyncio import AbstractEventLoop, Task
 
-TOLD_AGAIN_S = 2.0
+TOLD_AGAIN_S = 1.5
 """How long a command has at least to end after an interrupt, its cleaning up included."""
+ENDED_S = 1.0
+"""How long what a command leaves behind has to end, as the making of a connection."""
 CO_COROUTINE = 0x80
 """As in `inspect`, which takes long to load."""
 
+Begin = Callable[[], Awaitable[int | None]]
+Run = Callable[[], int | None]
+T = TypeVar("T")
 
-def prepare_for(function: Callable[..., object]) -> None:
-    """Load what `finished` needs for it: an interrupt while that is loaded would be lost."""
+
+def prepared(function: Callable[[T], "int | Awaitable[int | None] | None"], call: T) -> Run:
+    """What runs a command's function. What that needs is loaded before: an interrupt while it is
+    loaded would be lost."""
+    running = partial(function, call)
     code = getattr(function, "__code__", None)
-    if code is not None and code.co_flags & CO_COROUTINE:
-        import_module("asyncio")
+    if code is None or not code.co_flags & CO_COROUTINE:
+        return cast(Run, running)
+    import_module("asyncio")
+    return partial(finished, cast(Begin, running))
 
 
-def finished(running: "Awaitable[int | None]") -> int | None:
-    """What it comes to; one that an interrupt keeps from beginning is ended all the same."""
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        import asyncio
+def finished(command: Begin) -> int | None:
+    """What it comes to. Raises KeyboardInterrupt for one that an interrupt ended."""
+    from asyncio import CancelledError, new_event_loop, set_event_loop
 
-        return asyncio.run(_awaited(running))
-    finally:
-        if signal.getsignal(signal.SIGINT) is not before and _hears_signals():
-            signal.signal(signal.SIGINT, before)
-        if isinstance(running, Coroutine):
-            running.close()
+    with _heard() as hearing:
+        loop = new_event_loop()
+        set_event_loop(loop)
+        try:
+            return loop.run_until_complete(_awaited(command, hearing))
+        except CancelledError:
+            if hearing is None or not hearing.told:
+                raise
+            raise KeyboardInterrupt from None
+        finally:
+            try:
+                _end_the_rest(loop)
+            finally:
+                set_event_loop(None)
+                loop.close()  # A thread that looks for the address of a host is not waited for.
 
 
-async def _awaited(running: "Awaitable[int | None]") -> int | None:
-    """What it comes to. An interrupt is told again until it ends: below Python 3.12 `wait_for`
-    forgets one that comes with what it waits for, and a command would go on for ever.
-
-    Whether there was one the task does not know: below Python 3.13 a group whose parts fail leaves
-    it as one that is to end.
-    """
+async def _awaited(command: Begin, hearing: "Hearing | None") -> int | None:
+    """What it comes to; one that was interrupted before does not begin."""
     import asyncio
 
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    if hearing is None:
+        return await command()
+    task = asyncio.current_task()
     assert task is not None
-    timer = loop.call_later(TOLD_AGAIN_S, lambda: look(0))
-
-    def look(before: int) -> None:
-        nonlocal timer
-        heard = task.cancelling() if hearing is not None and hearing.told else 0
-        if before and heard:
-            task.uncancel()  # Who counts finds the one interrupt that there was.
-            task.cancel()
-        timer = loop.call_later(TOLD_AGAIN_S, look, heard)
-
-    hearing = _hear_once(loop)
-    try:
-        return await running
-    except asyncio.CancelledError:
-        while task.cancelling() > 1:
-            task.uncancel()
-        raise
-    finally:
-        timer.cancel()
+    with hearing.by(task):
+        await asyncio.sleep(0)
+        return await command()
 
 
-def _hear_once(loop: "AbstractEventLoop") -> "Hearing | None":
-    """From now on interrupts right behind the first one are taken for the same. None where nobody
-    is to hear of them.
+def _end_the_rest(loop: "AbstractEventLoop") -> None:
+    """Ends the tasks that are left, which may not wait for what never comes."""
+    import asyncio
 
-    The command is told of its first interrupt between two steps of the loop, or it might end what a
-    step is about to answer. At any other the loop breaks off whatever runs, be it what takes
-    half-written files away.
-    """
-    tell = signal.getsignal(signal.SIGINT)
-    if not _hears_signals() or not callable(tell) or tell is signal.default_int_handler:
-        return None
-    hearing = Hearing(loop, tell)
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    if left:
+        loop.run_until_complete(asyncio.wait(left, timeout=ENDED_S))
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    for task in left:
+        if task.done() and not task.cancelled():
+            task.exception()  # Nobody is left who could make anything of it.
+
+
+@contextmanager
+def _heard() -> "Iterator[Hearing | None]":
+    """Interrupts are heard of within; None where nobody is to hear of them, or somebody else."""
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield None
+        return
+    hearing = Hearing()
     signal.signal(signal.SIGINT, hearing)
-    return hearing
+    try:
+        yield hearing
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Hearing:
-    """Hears of interrupts instead of the loop, and tells it as `_hear_once` says."""
+    """Hears of interrupts and tells the task of a command."""
 
-    def __init__(
-        self, loop: "AbstractEventLoop", tell: Callable[[int, FrameType | None], object]
-    ) -> None:
-        self._loop = loop
-        self._tell = tell
+    def __init__(self) -> None:
+        self._task: Task[int | None] | None = None
         self._first = 0.0
         """When the first one came; 0 until then."""
         self.told = False
-        """Whether the loop knows of it."""
+        """Whether the command knows of it."""
 
-    def __call__(self, number: int, frame: FrameType | None) -> None:
+    def __call__(self, _number: int, _frame: FrameType | None) -> None:
         """One came."""
         if not self._first:
             self._first = monotonic()
-            self._loop.call_soon_threadsafe(self._tell_first)
+            self._ask()
         elif monotonic() > self._first + TOLD_AGAIN_S:
-            self._tell_first()
-            self._tell(number, frame)
+            self.told = True
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def by(self, task: "Task[int | None]") -> "Iterator[None]":
+        """Within it this task hears of it, also of one that came before."""
+        self._task = task
+        if self._first:
+            self._ask()
+        try:
+            yield
+        finally:
+            self._task = None
 
     def take(self) -> bool:
         """Whether the first one came that nobody was told of yet: whoever asks is by this, as a
@@ -115,12 +144,20 @@ class Hearing:
         self.told = self.told or taken
         return taken
 
-    def _tell_first(self) -> None:
-        if not self.told:
+    def _ask(self) -> None:
+        if self._task is not None:
+            self._task.get_loop().call_soon_threadsafe(self._tell)
+
+    def _tell(self) -> None:
+        if self._task is not None and not self.told:
             self.told = True
-            self._tell(signal.SIGINT, None)
+            self._task.cancel()
+            self._task.get_loop().call_later(TOLD_AGAIN_S, self._tell_again)
 
-
-def _hears_signals() -> bool:
-    """Only the main thread does."""
-    return threading.current_thread() is threading.main_thread()
+    def _tell_again(self) -> None:
+        """Until it ends: what it waits for may make something else of its cancellation, and then
+        it would go on for ever."""
+        if self._task is not None and self._task.cancelling():
+            self._task.uncancel()  # Who counts finds the one interrupt that there was.
+            self._task.cancel()
+            self._task.get_loop().call_later(TOLD_AGAIN_S, self._tell_again)

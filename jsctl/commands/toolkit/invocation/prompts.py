@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from jsctl.commands.toolkit.invocation.reading import was_interrupted
@@ -19,7 +19,9 @@ T = TypeVar("T")
 NO_TERMINAL_INPUT = "cannot prompt for user input without a terminal"
 NO_TERMINAL_CONFIRM = "cannot ask for confirmation without a terminal"
 NOT_CONFIRMED = "could not obtain confirmation"
-TRIES_MAX = 5
+TRIES_MAX = 100
+"""How often one question is asked: who answers it so often is no person."""
+LOOK_S = 0.05
 
 
 class Prompts:
@@ -61,11 +63,12 @@ class Prompts:
             raise NeedsConfirmation(
                 f"{prefix}: {NO_TERMINAL_INPUT}" if prefix else NO_TERMINAL_INPUT
             )
-        asked = (question, "[? for help]" if help_text else "", f"({default})" if default else "")
+        told = "[? for help]" if help_text else ""
         for _ in range(TRIES_MAX):
+            asked = (question, told, f"({default})" if default else "")
             answer = self._line(" ".join(filter(None, asked)))
             if answer == "?" and help_text:
-                sys.stderr.write(help_text + "\n")
+                told = self._helped(help_text)
                 continue
             try:
                 return check(answer or default)
@@ -73,16 +76,25 @@ class Prompts:
                 sys.stderr.write(f"X Sorry, your reply was invalid: {error}\n")
         raise Aborted(f"{question}: no usable answer")
 
-    def secret(self, question: str, *, check: Callable[[str], T]) -> T:
+    def _helped(self, text: str) -> str:
+        """Shows the help of a question, which then does not offer it any more."""
+        sys.stderr.write(f"{self.mark} {text}\n")
+        return ""
+
+    def secret(self, question: str, *, check: Callable[[str], T], help_text: str = "") -> T:
         """As `ask`, of what nobody is to read on the screen."""
         from getpass import getpass
 
         if not self.possible:
             raise NeedsConfirmation(NO_TERMINAL_INPUT)
+        told = "[? for help] " if help_text else ""
         for _ in range(TRIES_MAX):
             try:
                 with _interruptible():
-                    answer = getpass(f"{self.mark} {question} ", sys.stderr)
+                    answer = getpass(f"{self.mark} {question} {told}", sys.stderr)
+                if answer == "?" and help_text:
+                    told = self._helped(help_text)
+                    continue
                 return check(answer)
             except (KeyboardInterrupt, EOFError):
                 sys.stderr.write("\n")
@@ -121,11 +133,10 @@ class Prompts:
             output=create_output(stdout=sys.stderr),
         )
         _nothing_for_nothing(asking.application)
-        try:
-            # In a thread, because the command's own loop runs in this one.
-            return str(asking.application.run(in_thread=True))
-        except (KeyboardInterrupt, EOFError):
-            raise Aborted("interrupt") from None
+        picked = _run_beside(asking.application)
+        if picked is None:
+            raise Aborted("interrupt")
+        return picked
 
     def _numbered(self, question: str, words: Sequence[str], default: str) -> str:
         """By number, name or the start of it; an empty answer takes the default or the first."""
@@ -156,6 +167,36 @@ class Prompts:
             sys.stderr.write("\n")
             raise Aborted("interrupt")
         return line.strip()
+
+
+def _run_beside(asking: "Application[object]") -> str | None:
+    """What was picked; None where it was left. In a thread, because the command's own loop runs in
+    this one, which hears of a signal that comes from elsewhere and is no key."""
+    picked: list[str] = []
+    ended = threading.Event()  # A thread that is joined is taken for ended by an interrupt.
+
+    def run() -> None:
+        try:
+            with suppress(KeyboardInterrupt, EOFError):
+                picked.append(str(asking.run(handle_sigint=False)))
+        finally:
+            ended.set()
+
+    def leave() -> None:
+        if not asking.is_done:
+            asking.exit(exception=EOFError())
+
+    threading.Thread(target=run).start()
+    try:
+        with _interruptible():
+            ended.wait()
+    except KeyboardInterrupt:
+        while not ended.wait(LOOK_S):  # It gives the terminal back, and may not have begun yet.
+            with suppress(RuntimeError):  # Its loop has ended just now.
+                if asking.loop is not None:
+                    asking.loop.call_soon_threadsafe(leave)
+        return None
+    return next(iter(picked), None)
 
 
 def _nothing_for_nothing(asking: "Application[object]") -> None:

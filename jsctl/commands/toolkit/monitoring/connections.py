@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from jsctl.api.codec import encode
 from jsctl.api.monitoring.connz import ConnInfo, Connz, ConnzOptions
+from jsctl.client.system import NoSystemRights
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.monitoring.asking import STATES, ask, count_of, report_filter
 from jsctl.errors import JsctlError, NotFound, UsageError
@@ -22,6 +23,7 @@ from jsctl.render.reports.server.connections import (
 if TYPE_CHECKING:
     from jsctl.client.system import SystemReply
 
+NOBODY = "did not get results from any servers"
 Keep = Callable[[ConnectionRow], bool]
 PAGE = 1024
 PAGES_MAX = 10_000
@@ -61,7 +63,12 @@ async def gather_connections(
         where, wanted = report_filter(call), count_of(call, "limit")
         for page in range(PAGES_MAX):
             options = encode(_connz_options(call, account, page * PAGE))
-            replies = await ask(system, "CONNZ", options, where=where, wanted=wanted)
+            try:
+                replies = await ask(system, "CONNZ", options, where=where, wanted=wanted)
+            except NoSystemRights:
+                if where.server_name or where.cluster or where.tags:
+                    raise NotFound(NOBODY) from None
+                raise
             found = [(reply, reply.as_(Connz)) for reply in replies if reply.error is None]
             if wrong := next((reply.error for reply in replies if reply.error), None):
                 code = wrong.err_code
@@ -76,7 +83,7 @@ async def gather_connections(
     if keep is not None:
         rows = [row for row in rows if keep(row)]
     if not rows:
-        raise NotFound("did not get results from any servers")
+        raise NotFound(NOBODY)
     return rows
 
 

@@ -31,7 +31,7 @@ def test_parts_that_fail_are_no_interrupt(monkeypatch: pytest.MonkeyPatch) -> No
         await looked.wait()
         return 7
 
-    assert finished(tidies_up()) == 7
+    assert finished(tidies_up) == 7
 
 
 def test_an_interrupt_behind_parts_that_failed_is_one() -> None:
@@ -42,4 +42,48 @@ def test_an_interrupt_behind_parts_that_failed_is_one() -> None:
         return None
 
     with pytest.raises(KeyboardInterrupt):
-        finished(goes_on())
+        finished(goes_on)
+
+
+def test_what_a_command_leaves_behind_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(finishing, "ENDED_S", 0.05)
+    stubborn: list[asyncio.Task[None]] = []
+
+    async def goes_on() -> None:
+        begun.set()
+        while not released.is_set():
+            with suppress(asyncio.CancelledError):
+                await released.wait()
+
+    async def command() -> int | None:
+        loop = asyncio.get_running_loop()
+        stubborn.append(loop.create_task(goes_on()))
+        await begun.wait()
+        return 5
+
+    begun, released = asyncio.Event(), asyncio.Event()
+    assert finished(command) == 5
+    (left,) = stubborn
+    assert not left.done()
+    left._log_destroy_pending = False  # type: ignore[attr-defined] # Python would tell of it
+
+
+def test_one_that_came_before_the_command_keeps_it_from_beginning() -> None:
+    begun: list[str] = []
+
+    async def command() -> int | None:
+        begun.append("all")
+        return None
+
+    def making() -> asyncio.AbstractEventLoop:
+        signal.raise_signal(signal.SIGINT)
+        return before()
+
+    before = asyncio.new_event_loop
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asyncio, "new_event_loop", making)
+        with pytest.raises(KeyboardInterrupt):
+            finished(command)
+    assert not begun

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from jsctl.commands.toolkit.invocation.prompts import TRIES_MAX
 from tests.commands.conftest import Result
 from tests.commands.toolkit.invocation.conftest import CTRL_C, Talk
 
@@ -120,9 +121,9 @@ def test_names_that_were_meant_are_shown_below_the_error(
 
 def test_too_many_wrong_answers_end_it(run: Run, talk: Talk) -> None:
     assert run("stream", "add", "S", "--subjects", "s.>", "--defaults").code == 0
-    code, shown = talk(["stream", "add", "T"], ["t", "", "none", "no", "-", "x", "y"])
+    code, shown = talk(["stream", "add", "T"], ["t", "", *("none" for _ in range(TRIES_MAX))])
     assert code == 1
-    assert shown.count("X Sorry, your reply was invalid") == 5
+    assert shown.count("X Sorry, your reply was invalid") == TRIES_MAX
     assert "no usable answer" in shown
     assert run("stream", "ls", "-n").out == "S\n"
 

@@ -46,7 +46,7 @@ def test_what_is_read_in_the_same_step_is_not_waited_for(given: Input) -> None:
         return 0
 
     with pytest.raises(KeyboardInterrupt):
-        finished(command())
+        finished(command)
     assert not given.is_read
 
 
@@ -56,5 +56,5 @@ def test_a_question_in_the_same_step_is_not_waited_for(given: Input) -> None:
         return int(Prompts().confirm("Go on?"))
 
     with pytest.raises((Aborted, KeyboardInterrupt)):
-        finished(command())
+        finished(command)
     assert not given.is_read
