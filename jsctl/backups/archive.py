@@ -10,13 +10,21 @@ archive is not whole.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache, lru_cache
+from collections.abc import Iterator
 from typing import BinaryIO
 
 from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError
 from jsctl.backups.documents import check_consumer, check_stream_state
+from jsctl.backups.entries import (
+    INVALID,
+    ReadMessages,
+    Row,
+    entry_bytes,
+    message_at,
+    signed,
+    varint_at,
+)
 from jsctl.backups.gathered import Gathered
 from jsctl.backups.s2 import BrokenStream, blocks
 from jsctl.dataclass import dataclass
@@ -32,28 +40,9 @@ DOCUMENT_BYTES_MAX = 64 * 1024 * 1024
 DOCUMENT_PARTS_MAX = 1024 * 1024
 """Objects and lists in one: a consumer has one for each message that waits for its acknowledgement.
 Nothing else of the process runs while it is read."""
-VARINT_BYTES_MAX = 10
 HEAD_PAD = 320
 """Room for the state in an archive's head, so that it can be written again."""
-LENGTHS_KEPT = 4096
-"""Lengths whose bytes are kept; messages of a stream have few."""
-_WHOLE_BYTES_MIN = 64
-"""More than the numbers of an entry take."""
-_MORE_OF_EIGHT = int.from_bytes(b"\x80" * 8, "little")
-_MORE_OF_ALL = _MORE_OF_EIGHT << 8 | 0x80
-"""The bits that say that a number goes on, of nine bytes."""
-_LOW_BITS = 14
-_LOW = 1 << _LOW_BITS
-_LOW_MASK = _LOW - 1
-_TWO_LOW = _LOW << _LOW_BITS
-INVALID = "archive: invalid archive stream"
 NOT_A_BACKUP = f"not a NATS Server 2.15 stream backup: {INVALID}"
-
-Row = tuple[int, int, bytes, bytes, bytes]
-"""A message: sequence, time in ns, subject, headers, payload."""
-ReadMessages = Callable[[bytes, int, int, int, int], tuple[list[Row], int]]
-"""`(data, begin, last sequence, longest headers and payload, how many)` -> those messages in a row
-that `message_at` finds, and where they end."""
 
 
 class NotABackup(BrokenStream):
@@ -328,71 +317,6 @@ class ArchiveReader:
         parser.finish()
 
 
-def varint_at(data: bytes, at: int) -> tuple[int, int] | None:
-    """A number of at most 64 bits and where it ends; None if it is not all there. Raises
-    BrokenStream."""
-    if at < len(data) and data[at] < 0x80:
-        return data[at], at + 1  # Most are lengths, which are short.
-    if at + 1 < len(data) and data[at + 1] < 0x80:
-        return data[at] & 0x7F | data[at + 1] << 7, at + 2
-    value = 0
-    for count, byte in enumerate(data[at : at + VARINT_BYTES_MAX]):
-        value |= (byte & 0x7F) << 7 * count
-        if byte < 0x80:
-            if value >> 64:
-                break
-            return value, at + count + 1
-    else:
-        if len(data) - at < VARINT_BYTES_MAX:
-            return None
-    raise BrokenStream(INVALID)
-
-
-def message_at(
-    data: bytes, begin: int, last_seq: int, body_bytes_max: int
-) -> tuple[Row, int] | None:
-    """The message that begins there, and where it ends: if it is all there, of the form that nearly
-    all have, and in order behind one with another sequence; else None."""
-    if len(data) - begin < _WHOLE_BYTES_MIN or data[begin] >= 0x80:
-        return None
-    time_ns = _time_of(data[begin + 1 : begin + 10])
-    if time_ns is None:
-        return None
-    numbers, at = [], begin + 10
-    for _ in range(3):
-        found = varint_at(data, at)
-        if found is None:
-            return None
-        numbers.append(found[0])
-        at = found[1]
-    sequence, headers, payload = numbers
-    body = at + data[begin]
-    behind, end = body + headers, body + headers + payload
-    if end > len(data) or sequence <= last_seq or end - body > body_bytes_max:
-        return None
-    return (sequence, time_ns, data[at:body], data[body:behind], data[behind:end]), end
-
-
-@lru_cache(maxsize=1)
-def _time_of(nine: bytes) -> int | None:
-    """A time of nine bytes, as those of this century have: seven bits of each. None for another
-    number. Many messages have the same."""
-    word = int.from_bytes(nine, "little")
-    if word & _MORE_OF_ALL != _MORE_OF_EIGHT:
-        return None
-    return signed(
-        word & 0x7F
-        | word >> 1 & 0x7F << 7
-        | word >> 2 & 0x7F << 14
-        | word >> 3 & 0x7F << 21
-        | word >> 4 & 0x7F << 28
-        | word >> 5 & 0x7F << 35
-        | word >> 6 & 0x7F << 42
-        | word >> 7 & 0x7F << 49
-        | word >> 8 & 0x7F << 56
-    )
-
-
 def document_of(body: bytes, problem: str) -> dict[str, object]:
     """A document of an archive. Raises BrokenStream."""
     if body.count(b"{") + body.count(b"[") > DOCUMENT_PARTS_MAX:
@@ -406,20 +330,6 @@ def document_of(body: bytes, problem: str) -> dict[str, object]:
 def _number(document: dict[str, object], key: str) -> int:
     value = document.get(key, 0)
     return value if isinstance(value, int) else 0
-
-
-def signed(zigzag: int) -> int:
-    """A number that may be below 0."""
-    return zigzag >> 1 ^ -(zigzag & 1)
-
-
-def entry_bytes(
-    name: str | bytes, time_ns: int, sequence: int, headers: bytes, payload: bytes
-) -> bytes:
-    """An entry as it is written."""
-    encoded = name.encode() if isinstance(name, str) else name
-    numbers = (len(encoded), time_ns << 1 ^ time_ns >> 63, sequence, len(headers), len(payload))
-    return b"".join((*map(_varint, numbers), encoded, headers, payload))
 
 
 def end_bytes() -> bytes:
@@ -438,57 +348,3 @@ def state_bytes(time_ns: int, state: dict[str, object], *, pad: int) -> bytes:
     text = json.dumps(state, separators=(",", ":")).encode()
     assert len(text) <= pad, state
     return MAGIC + entry_bytes(STATE, time_ns, 0, b"", text.ljust(pad))
-
-
-def entries_bytes(rows: Iterable[Row]) -> bytes:
-    """Entries of messages in a row, as `entry_bytes` writes each: `(sequence, time in ns, subject,
-    headers, payload)`. What the numbers of neighbours share in front is written once for all."""
-    low, parts = _low_parts(), list[bytes]()
-    known_time = known_seq = -1
-    time_end = seq_end = b""
-    for sequence, time_ns, subject, headers, payload in rows:
-        zigzag = time_ns << 1 ^ time_ns >> 63
-        if zigzag < _TWO_LOW:
-            parts.append(entry_bytes(subject, time_ns, sequence, headers, payload))
-            continue
-        if zigzag >> 2 * _LOW_BITS != known_time:
-            known_time = zigzag >> 2 * _LOW_BITS
-            time_end = _varint(known_time)
-        if sequence >> _LOW_BITS != known_seq:
-            known_seq = sequence >> _LOW_BITS
-            seq_end = _varint(known_seq)
-        few = sequence < _LOW
-        parts += (
-            _length(len(subject)),
-            low[zigzag & _LOW_MASK],
-            low[zigzag >> _LOW_BITS & _LOW_MASK],
-            time_end,
-            _length(sequence) if few else low[sequence & _LOW_MASK],
-            b"" if few else seq_end,
-            _length(len(headers)),
-            _length(len(payload)),
-            subject,
-            headers,
-            payload,
-        )
-    return b"".join(parts)
-
-
-@cache
-def _low_parts() -> list[bytes]:
-    """The first two bytes of a number that has more, by its last bits."""
-    return [bytes((one & 0x7F | 0x80, one >> 7 | 0x80)) for one in range(_LOW)]
-
-
-@lru_cache(maxsize=LENGTHS_KEPT)
-def _length(value: int) -> bytes:
-    return _varint(value)
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

@@ -23,6 +23,8 @@ from jsctl.backups.archive import (
     ConsumerEntry,
     MessageEntry,
     document_of,
+)
+from jsctl.backups.entries import (
     signed,
     varint_at,
 )

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jsctl.backups import archive
 from jsctl.backups.archive import (
     MAGIC,
     ArchiveReader,
@@ -16,8 +15,12 @@ from jsctl.backups.archive import (
     MessageEntry,
     StateEntry,
     end_bytes,
-    entry_bytes,
     state_bytes,
+)
+from jsctl.backups.entries import (
+    Row,
+    entries_bytes,
+    entry_bytes,
 )
 from jsctl.backups.filters import Dropped, Filter, Judge, is_tombstone, matches
 from jsctl.backups.s2 import BrokenStream
@@ -167,14 +170,14 @@ def test_what_cannot_be_meant_is_refused(wanted: Filter, told: str) -> None:
         max_size=20,
     )
 )
-def test_entries_in_a_row_are_those_written_one_by_one(rows: list[archive.Row]) -> None:
+def test_entries_in_a_row_are_those_written_one_by_one(rows: list[Row]) -> None:
     both = [
         (seq + more, time_ns + more, to, head, body)
         for seq, time_ns, to, head, body in rows
         for more in (0, 1)
     ]
-    single = [archive.entry_bytes(to, at, seq, head, body) for seq, at, to, head, body in both]
-    assert archive.entries_bytes(both) == b"".join(single)
+    single = [entry_bytes(to, at, seq, head, body) for seq, at, to, head, body in both]
+    assert entries_bytes(both) == b"".join(single)
 
 
 @pytest.mark.parametrize(

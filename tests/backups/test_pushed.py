@@ -8,7 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jsctl.backups import archive, s2
-from jsctl.backups.archive import ArchiveReader, Entry, EntryParser, MessageEntry, varint_at
+from jsctl.backups.archive import (
+    ArchiveReader,
+    Entry,
+    EntryParser,
+    MessageEntry,
+)
+from jsctl.backups.entries import (
+    entry_bytes,
+    varint_at,
+)
 from jsctl.backups.s2 import BlockDecoder, BrokenStream
 from tests.support.quick import examples
 
@@ -33,7 +42,7 @@ def written(rows: Rows) -> tuple[bytes, list[MessageEntry]]:
         seq += gap
         made.append(MessageEntry(subject, seq, time_ns, headers, payload))
     parts = [
-        archive.entry_bytes(one.subject, one.time_ns, one.sequence, one.headers, one.payload)
+        entry_bytes(one.subject, one.time_ns, one.sequence, one.headers, one.payload)
         for one in made
     ]
     begin = archive.begin_bytes(1, {"first_seq": 1, "last_seq": seq})
@@ -162,7 +171,7 @@ def test_messages_that_are_there_as_a_whole_are_those_that_come_byte_by_byte(
     parts, seq = [archive.begin_bytes(1, {"first_seq": first, "last_seq": 9})], first
     for time_ns, gap, name, headers, payload in forms:
         seq += gap
-        encoded = bytearray(archive.entry_bytes("", time_ns, seq, b"h" * headers, b"p" * payload))
+        encoded = bytearray(entry_bytes("", time_ns, seq, b"h" * headers, b"p" * payload))
         encoded[0:1] = bytes([len(name)]) if len(name) < 128 else bytes([len(name) & 127 | 128, 1])
         head = len(encoded) - headers - payload
         parts.append(bytes(encoded[:head] + name + encoded[head:]))

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from jsctl.backups import archive, s2
+from jsctl.backups.entries import entry_bytes
 from jsctl.client.backup import backup_stream
 from jsctl.errors import JsctlError
 
 CHUNK = 50
 BEGIN = archive.begin_bytes(1, {"first_seq": 1, "last_seq": 9})
-ENTRIES = [archive.entry_bytes("s", 5, seq, b"", b"%d" % seq * 40) for seq in range(1, 10)]
+ENTRIES = [entry_bytes("s", 5, seq, b"", b"%d" % seq * 40) for seq in range(1, 10)]
 WHOLE = b"".join(map(s2.plain_chunk, (BEGIN, *ENTRIES, archive.end_bytes())))
 OLD = s2.compressed(bytes(1024))
 

@@ -9,6 +9,7 @@ from nats.aio.msg import Msg
 
 from jsctl.api.stream import StreamConfig
 from jsctl.backups import archive, s2
+from jsctl.backups.entries import entry_bytes
 from jsctl.client import backup
 from jsctl.client.backup import restore_stream
 from jsctl.client.manager import Manager, open_manager
@@ -37,7 +38,7 @@ def quiet(jsctl_session_broker: BrokerFactory) -> Broker:
 def saved(tmp_path: Path) -> Path:
     """An archive of several chunks."""
     body = bytes(backup.RESTORE_CHUNK_BYTES)
-    entries = [archive.entry_bytes("s.1", 10**18, seq, b"", body) for seq in range(1, COUNT + 1)]
+    entries = [entry_bytes("s.1", 10**18, seq, b"", body) for seq in range(1, COUNT + 1)]
     parts = (archive.begin_bytes(10**18, STATE), *entries, archive.end_bytes())
     (tmp_path / "stream.arc.s2").write_bytes(b"".join(map(s2.plain_chunk, parts)))
     return tmp_path

@@ -8,6 +8,7 @@ from typing import Any
 
 from jsctl.backups import archive, s2
 from jsctl.backups.archive import ArchiveReader, ConsumerEntry, Entry, MessageEntry, StateEntry
+from jsctl.backups.entries import entry_bytes
 from tests.support.node_play import PlayClient
 
 CHUNK = 16 * 1024
@@ -128,13 +129,13 @@ def message(
 ) -> bytes:
     """An entry."""
     time_ns = at.get("time_ns", 1_600_000_000_000_000_000 + seq)
-    return archive.entry_bytes(subject, time_ns, seq, headers, payload)
+    return entry_bytes(subject, time_ns, seq, headers, payload)
 
 
 def consumer(name: str, config: Mapping[str, object], state: Mapping[str, object]) -> bytes:
     """An entry."""
     body = json.dumps({"config": config, "state": state}).encode()
-    return archive.entry_bytes(f"consumers/{name}", 1, 0, b"", body)
+    return entry_bytes(f"consumers/{name}", 1, 0, b"", body)
 
 
 def packed(*entries: bytes, end: bool = True, **state: object) -> bytes:

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
-from jsctl.broker.accel.choice import compiled, interpreted
+from jsctl.backups import entries
+from jsctl.broker.accel.choice import Twin, compiled, interpreted
 from jsctl.broker.accel.columns import FRAME_HEADER_BYTES, Publish
-from jsctl.broker.accel.contract import ColumnLoops
+from jsctl.broker.accel.contract import ArchiveLoops, ColumnLoops
 
 Work = Callable[[ColumnLoops], Any]
 
@@ -20,7 +21,20 @@ def same(work: Work) -> Any:
     return found[0]
 
 
-def _outcome(work: Work, loops: ColumnLoops) -> Any:
+def same_of_archives(work: Callable[[ArchiveLoops], Any]) -> Any:
+    """The same of what is done with archives."""
+    twin = compiled()
+    twins: list[ArchiveLoops] = [entries, *([_columns_of(twin)] if twin is not None else [])]
+    found = [_outcome(work, one) for one in twins]
+    assert all(one == found[0] for one in found), found
+    return found[0]
+
+
+def _columns_of(twin: Twin) -> ArchiveLoops:
+    return cast(ArchiveLoops, twin.columns)  # One module has all that is compiled of both.
+
+
+def _outcome(work: Callable[[Any], Any], loops: object) -> Any:
     try:
         made = work(loops)
     except ValueError:
@@ -67,7 +81,7 @@ def read_anything(data: bytes, start: int, end: int) -> None:
     same(lambda loops: loops.read_columns(data, start, end))
     same(lambda loops: loops.read_ids(data, start, end))
     for last in (0, *data[:2]):
-        same(partial(_messages, data, start, last, end))
+        same_of_archives(partial(_messages, data, start, last, end))
     places = [start, end, 0, start + end, *data[:4]]
     numbers = [abs(place) for place in places]
     lengths = [_number(data, place, 4, 4) for place in numbers]
@@ -76,7 +90,7 @@ def read_anything(data: bytes, start: int, end: int) -> None:
             same(partial(_rows, data, seqs, numbers, sizes, left))
 
 
-def _messages(data: bytes, begin: int, last_seq: int, body_max: int, loops: ColumnLoops) -> Any:
+def _messages(data: bytes, begin: int, last_seq: int, body_max: int, loops: ArchiveLoops) -> Any:
     return loops.read_messages(data, begin, last_seq, body_max, 4)
 
 

@@ -622,8 +622,8 @@ static void entry_numbers(const Message *message, uint64_t numbers[5]) {
     numbers[4] = (uint64_t)message->payload.size;
 }
 
-/* archive_entries(rows) */
-static PyObject *archive_entries(PyObject *module, PyObject *rows) {
+/* entries_bytes(rows) */
+static PyObject *entries_bytes(PyObject *module, PyObject *rows) {
     (void)module;
     if (!PyList_Check(rows)) {
         PyErr_SetString(PyExc_TypeError, "messages are a list");
@@ -1099,7 +1099,7 @@ static PyMethodDef functions[] = {
     {"read_columns", read_columns, METH_VARARGS, "The columns of records."},
     {"read_ids", read_ids, METH_VARARGS, "The ids of records."},
     {"read_rows", read_rows, METH_VARARGS, "The messages of records."},
-    {"archive_entries", archive_entries, METH_O, "Messages as an archive has them."},
+    {"entries_bytes", entries_bytes, METH_O, "Messages as an archive has them."},
     {"read_messages", read_messages, METH_VARARGS, "The messages of an archive."},
     {"delivery_tails", delivery_tails, METH_VARARGS, "Deliveries from their replies on."},
     {"plain_acks", plain_acks, METH_O, "What is acknowledged, and by whom."},

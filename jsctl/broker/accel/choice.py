@@ -4,7 +4,7 @@ import os
 import sys
 from functools import cache
 
-from jsctl.broker.accel.contract import ColumnLoops, RouteEach, SocketLoops, TableType
+from jsctl.broker.accel.contract import ArchiveLoops, ColumnLoops, RouteEach, SocketLoops, TableType
 from jsctl.broker.ports import Syncer
 from jsctl.dataclass import dataclass
 
@@ -76,3 +76,15 @@ def made_syncer() -> Syncer | None:
 def column_loops() -> ColumnLoops:
     """Those of the twin that this process uses; asked for with each batch."""
     return chosen().columns
+
+
+def archive_loops() -> ArchiveLoops:
+    """Those of that twin for archives, which are loaded with the first one."""
+    twin = compiled()
+    if twin is not None and chosen() is twin:
+        from jsctl.broker.accel import _columns
+
+        return _columns
+    from jsctl.backups import entries
+
+    return entries

@@ -15,17 +15,10 @@ do not lie one behind the other to the end, and neither reads beyond it.
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain, count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from zlib import crc32
 
-from jsctl.broker import lazy
 from jsctl.broker.checksums import SHARED_BYTES, behind
-
-if TYPE_CHECKING:
-    from jsctl.backups import archive, s2
-else:
-    archive = lazy.module("jsctl.backups.archive")
-    s2 = lazy.module("jsctl.backups.s2")
 
 FRAME_MAGIC = 0x46534A01
 FRAME_VERSION = 1
@@ -35,8 +28,6 @@ HEADED_BYTES = 4
 """What a message with headers counts more than its record takes."""
 FRAME_HEADER_BYTES = 36
 ID_BYTES_MAX = 0xFFFF
-BODY_BYTES_MAX = 1 << 30
-"""Of headers and payload of a message."""
 FAST_INGEST = b".$FI"
 """What replies of the fast ingest protocol end with: it is asked for there, not in a header."""
 ONLY_ID = b"NATS/1.0\r\nNats-Msg-Id:"
@@ -255,36 +246,6 @@ def _heads(buffer: bytes, start: int, end: int) -> Iterator[tuple[int, ...]]:
             raise ValueError("a record is longer than the bytes, or shorter than its parts")
         yield (start, *head)
         start += length
-
-
-# Archives
-
-
-def archive_entries(rows: Sequence[Row]) -> bytes:
-    """Messages as they stand in an archive; see `backups.archive.entries_bytes`."""
-    return archive.entries_bytes(rows)
-
-
-def read_messages(
-    data: bytes, begin: int, last_seq: int, body_bytes_max: int, most: int
-) -> tuple[list[Row], int]:
-    """So many messages of an archive at the most that lie one behind the other, and where they end;
-    see `backups.archive.message_at`. What is wrong behind them is found by who reads on. Raises
-    ValueError for a place that is not in the bytes."""
-    if not (0 <= begin <= len(data) and 0 <= body_bytes_max <= BODY_BYTES_MAX):
-        raise ValueError("no such range")
-    rows: list[Row] = []
-    while len(rows) < most:
-        try:
-            found = archive.message_at(data, begin, last_seq, body_bytes_max)
-        except s2.BrokenStream:
-            break
-        if found is None:
-            break
-        row, begin = found
-        rows.append(row)
-        last_seq = row[0]
-    return rows, begin
 
 
 # Ids

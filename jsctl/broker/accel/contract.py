@@ -200,12 +200,6 @@ class ColumnLoops(Protocol):
         /,
     ) -> list[tuple[int, int, bytes, bytes, bytes]]: ...
 
-    def archive_entries(self, rows: list[tuple[int, int, bytes, bytes, bytes]], /) -> bytes: ...
-
-    def read_messages(
-        self, data: bytes, begin: int, last_seq: int, body_bytes_max: int, most: int, /
-    ) -> tuple[list[tuple[int, int, bytes, bytes, bytes]], int]: ...
-
     def delivery_tails(
         self,
         front: bytes,
@@ -244,6 +238,16 @@ Send: TypeAlias = Callable[
     [list[tuple[int, bytes]], dict[int, int]], Sequence[tuple[int, bytes, int]]
 ]
 """See `sockets.send`."""
+
+
+class ArchiveLoops(Protocol):
+    """What both do with messages of an archive; see `backups.entries`."""
+
+    def entries_bytes(self, rows: list[tuple[int, int, bytes, bytes, bytes]], /) -> bytes: ...
+
+    def read_messages(
+        self, data: bytes, begin: int, last_seq: int, body_bytes_max: int, most: int, /
+    ) -> tuple[list[tuple[int, int, bytes, bytes, bytes]], int]: ...
 
 
 class SocketLoops(Protocol):

@@ -8,14 +8,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jsctl.backups.archive import end_bytes, entries_bytes, entry_bytes
+from jsctl.backups.archive import (
+    end_bytes,
+)
+from jsctl.backups.entries import (
+    entries_bytes,
+    entry_bytes,
+)
 from jsctl.broker.accel import columns
 from jsctl.broker.accel.choice import compiled
 from jsctl.broker.accel.columns import Publish, Row
-from jsctl.broker.accel.contract import ColumnLoops
+from jsctl.broker.accel.contract import ArchiveLoops, ColumnLoops
 from jsctl.broker.store import record
 from jsctl.broker.store.frame import Frame, frame_of
-from tests.support.column_twins import read_anything, same, written_and_read
+from tests.support.column_twins import (
+    read_anything,
+    same,
+    same_of_archives,
+    written_and_read,
+)
 from tests.support.quick import examples
 
 ID = b"NATS/1.0\r\nNats-Msg-Id:%b\r\n\r\n"
@@ -233,14 +244,14 @@ def test_messages_of_an_archive_are_read_alike(
 ) -> None:
     seqs = accumulate((row[0] for row in made), initial=1 << 7 * most)
     rows = [(seq, *row[1:]) for seq, row in zip(seqs, made, strict=False)]
-    entries = same(lambda loops: loops.archive_entries(rows))
+    entries = same_of_archives(lambda loops: loops.entries_bytes(rows))
     assert entries == b"".join([entry_bytes(row[2], row[1], row[0], *row[3:]) for row in rows])
     data = front + entries + end_bytes() + bytes(64)
 
-    def read(loops: ColumnLoops) -> Any:
+    def read(loops: ArchiveLoops) -> Any:
         return loops.read_messages(data, len(front), last_seq, body_max, most)
 
-    found, end = same(read)
+    found, end = same_of_archives(read)
     assert found == rows[: len(found)]
     assert end == len(front) + len(entries_bytes(found))
 
@@ -250,8 +261,8 @@ def test_messages_of_an_archive_are_read_alike(
 def test_damaged_messages_of_an_archive_are_read_alike(at: int, byte: int) -> None:
     data = bytearray(entries_bytes([(1 << 60, 1 << 60, b"subject", b"", bytes(40))]) + bytes(64))
     data[at] = byte
-    same(lambda loops: loops.read_messages(bytes(data), 0, 1, 1 << 20, 2))
-    same(lambda loops: loops.read_messages(bytes(data[at:]), 0, 1, 1 << 20, 2))
+    same_of_archives(lambda loops: loops.read_messages(bytes(data), 0, 1, 1 << 20, 2))
+    same_of_archives(lambda loops: loops.read_messages(bytes(data[at:]), 0, 1, 1 << 20, 2))
 
 
 def test_messages_of_an_archive_are_read_in_its_bounds() -> None:
@@ -259,19 +270,31 @@ def test_messages_of_an_archive_are_read_in_its_bounds() -> None:
     data = entries_bytes([row, (2, *row[1:])])
     one = len(data) // 2
     other = (2, *row[1:])
-    assert same(lambda loops: loops.read_messages(data, 0, 0, 99, 9)) == [[row, other], len(data)]
-    assert same(lambda loops: loops.read_messages(data, 0, 0, 99, 1)) == [[row], one]
-    assert same(lambda loops: loops.read_messages(data, one, 0, 99, 9)) == [[other], len(data)]
-    assert same(lambda loops: loops.read_messages(data, one, 0, 99, 0)) == [[], one]
-    assert same(lambda loops: loops.read_messages(data, len(data), 0, 99, 9)) == [[], len(data)]
-    assert same(lambda loops: loops.read_messages(data[:-1], 0, 0, 99, 9)) == [[row], one]
-    assert same(lambda loops: loops.read_messages(data, 0, 0, 59, 9)) == [[], 0]
-    assert same(lambda loops: loops.read_messages(data, 0, 1, 99, 9)) == [[], 0]
+    assert same_of_archives(lambda loops: loops.read_messages(data, 0, 0, 99, 9)) == [
+        [row, other],
+        len(data),
+    ]
+    assert same_of_archives(lambda loops: loops.read_messages(data, 0, 0, 99, 1)) == [[row], one]
+    assert same_of_archives(lambda loops: loops.read_messages(data, one, 0, 99, 9)) == [
+        [other],
+        len(data),
+    ]
+    assert same_of_archives(lambda loops: loops.read_messages(data, one, 0, 99, 0)) == [[], one]
+    assert same_of_archives(lambda loops: loops.read_messages(data, len(data), 0, 99, 9)) == [
+        [],
+        len(data),
+    ]
+    assert same_of_archives(lambda loops: loops.read_messages(data[:-1], 0, 0, 99, 9)) == [
+        [row],
+        one,
+    ]
+    assert same_of_archives(lambda loops: loops.read_messages(data, 0, 0, 59, 9)) == [[], 0]
+    assert same_of_archives(lambda loops: loops.read_messages(data, 0, 1, 99, 9)) == [[], 0]
     for begin, body_max in ((-1, 9), (len(data) + 1, 9), (0, -1), (0, 1 << 31)):
-        assert same(partial(_read, data, begin, body_max)) is ValueError
+        assert same_of_archives(partial(_read, data, begin, body_max)) is ValueError
 
 
-def _read(data: bytes, begin: int, body_max: int, loops: ColumnLoops) -> Any:
+def _read(data: bytes, begin: int, body_max: int, loops: ArchiveLoops) -> Any:
     return loops.read_messages(data, begin, 0, body_max, 1)
 
 
@@ -301,9 +324,9 @@ def test_large_messages_are_encoded_alike() -> None:
         ("encode_rows", (b"", [(None, 2, b"s", b"", b"")])),
         ("encode_rows", (b"", [(1, 2, b"s", b"", "")])),
         ("encode_rows", ("", [(1, 2, b"s", b"", b"")])),
-        ("archive_entries", (((1, 2, b"s", b"", b""),),)),
-        ("archive_entries", ([(1, "2", b"s", b"", b"")],)),
-        ("archive_entries", ([(1, 2, b"s", None, b"")],)),
+        ("entries_bytes", (((1, 2, b"s", b"", b""),),)),
+        ("entries_bytes", ([(1, "2", b"s", b"", b"")],)),
+        ("entries_bytes", ([(1, 2, b"s", None, b"")],)),
         ("read_messages", (bytearray(90), 0, 0, 9, 1)),
         ("read_messages", (bytes(90), None, 0, 9, 1)),
         ("read_columns", (bytearray(40), 0, 40)),

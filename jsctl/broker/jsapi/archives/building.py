@@ -28,7 +28,7 @@ from jsctl.backups.tar import (
     RemovedEntry,
     TarParser,
 )
-from jsctl.broker.accel.choice import column_loops
+from jsctl.broker.accel.choice import archive_loops
 from jsctl.broker.errors import BrokerError, SyncFailed
 from jsctl.broker.jetstream.chains.chain_key import CHAIN_KEY
 from jsctl.broker.jetstream.consumers.state import ConsumerState
@@ -170,7 +170,7 @@ class RestoreBuild:
         block is mostly not: it began with the block before."""
         if not isinstance(self._parser, EntryParser):
             return False
-        rows = self._parser.rows(column_loops().read_messages, ENTRIES_PER_STEP)
+        rows = self._parser.rows(archive_loops().read_messages, ENTRIES_PER_STEP)
         if rows:
             self._messages(rows)
         return bool(rows)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from jsctl.api.codec import encode
 from jsctl.api.stream import StreamConfig, StreamState
-from jsctl.backups import archive
+from jsctl.backups import archive, entries
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jsapi.archives.archived_chain import STATE_KEY
 from jsctl.broker.jsapi.archives.consumer_documents import document_of, document_of_info
@@ -42,7 +42,7 @@ def front(view: ApiView, made: "Snapshot", state: StreamState) -> Iterator[bytes
         told[STATE_KEY] = made.chain
     yield archive.begin_bytes(now_ns, told)
     for name, document in consumers:
-        yield archive.entry_bytes(archive.CONSUMERS + name, now_ns, 0, b"", document)
+        yield entries.entry_bytes(archive.CONSUMERS + name, now_ns, 0, b"", document)
 
 
 def elsewhere(view: ApiView, replica: StreamReplica) -> list[tuple[str, str]]:

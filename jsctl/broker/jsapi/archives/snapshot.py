@@ -13,7 +13,7 @@ from jsctl.api import status
 from jsctl.api.consumer import ConsumerInfo
 from jsctl.api.requests import StreamSnapshotRequest
 from jsctl.backups import archive, s2
-from jsctl.broker.accel.choice import column_loops
+from jsctl.broker.accel.choice import archive_loops
 from jsctl.broker.assets.replicas.listening import Listening
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
@@ -57,7 +57,7 @@ def clamped(asked: StreamSnapshotRequest) -> tuple[int, int]:
 
 def packed(rows: list[Row]) -> bytes:
     """Messages as they stand in an archive."""
-    return s2.compressed(column_loops().archive_entries(rows))
+    return s2.compressed(archive_loops().entries_bytes(rows))
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from jsctl.backups import archive, s2
+from jsctl.backups.entries import entry_bytes
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jsapi.archives import archives, restore, restores, snapshot
 from jsctl.broker.options import AccountJetStream
@@ -329,7 +330,7 @@ BROKEN = {
     "no time": (packed(message(1, time_ns=-5)), "out of range"),
     "too large": (packed(message(1, bytes(2 << 20))), "too large"),
     "a document": (
-        s2.compressed(archive.MAGIC + archive.entry_bytes("state.json", 1, 0, b"", b"[]")),
+        s2.compressed(archive.MAGIC + entry_bytes("state.json", 1, 0, b"", b"[]")),
         "state.json",
     ),
     "many consumers": (packed(consumer_count=10_000), "consumers"),
