@@ -147,10 +147,17 @@ static PyObject *syncer_begin(PyObject *object, PyObject *number) {
         return NULL;
     }
     pthread_mutex_lock(&self->lock);
-    self->file = (int)file;
-    self->state = WANTED;
-    pthread_cond_broadcast(&self->turned);
+    int is_idle = self->state == IDLE; /* it may have been ended just now */
+    if (is_idle) {
+        self->file = (int)file;
+        self->state = WANTED;
+        pthread_cond_broadcast(&self->turned);
+    }
     pthread_mutex_unlock(&self->lock);
+    if (!is_idle) {
+        PyErr_SetString(PyExc_RuntimeError, "the thread has ended");
+        return NULL;
+    }
     Py_RETURN_NONE;
 }
 
@@ -168,7 +175,8 @@ static PyObject *syncer_end(PyObject *object, PyObject *unused) {
     uint64_t told;
     ssize_t got = read(self->told, &told, sizeof told);
     (void)got;
-    self->state = IDLE;
+    /* Who ends the thread meanwhile has said so, and waits for it. */
+    if (self->state == DONE) self->state = IDLE;
     pthread_mutex_unlock(&self->lock);
     Py_END_ALLOW_THREADS
     return PyLong_FromLong(self->failure);

@@ -4,7 +4,9 @@ import errno
 import os
 import select
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -125,3 +127,27 @@ def test_a_file_of_a_disk(syncer: Syncer, tmp_path: Path) -> None:
     failing._fd = kept
     os.close(number)
     failing.close()
+
+
+def test_who_waits_for_a_sync_does_not_keep_the_thread_from_its_end(tmp_path: Path) -> None:
+    from jsctl.broker.accel._syncs import Syncer as Compiled
+
+    def end(syncer: Syncer) -> None:
+        with suppress(RuntimeError):  # It has ended before.
+            syncer.end()
+
+    with (tmp_path / "file").open("wb") as file:
+        for _ in range(300):
+            file.write(b"more")
+            file.flush()
+            syncer = Compiled()
+            syncer.begin(file.fileno())
+            both = [
+                Thread(target=end, args=(syncer,), daemon=True),
+                Thread(target=syncer.close, daemon=True),
+            ]
+            for one in both:
+                one.start()
+            for one in both:
+                one.join(READABLE_MS / 1000)
+            assert not any(one.is_alive() for one in both)
