@@ -32,6 +32,7 @@ typedef struct {
     _Atomic int state; /* one of those above */
     int is_begun;   /* the thread is there */
     pid_t owner;    /* whose thread it is: a forked process has none */
+    int is_due;     /* a sync was begun, and its end not asked for */
     int file;
     int told;       /* the eventfd */
     int failure;    /* of the last sync: an error number, 0 for none */
@@ -150,6 +151,7 @@ static PyObject *syncer_begin(PyObject *object, PyObject *number) {
     int is_idle = self->state == IDLE; /* it may have been ended just now */
     if (is_idle) {
         self->file = (int)file;
+        self->is_due = 1;
         self->state = WANTED;
         pthread_cond_broadcast(&self->turned);
     }
@@ -165,10 +167,11 @@ static PyObject *syncer_begin(PyObject *object, PyObject *number) {
 static PyObject *syncer_end(PyObject *object, PyObject *unused) {
     Syncer *self = (Syncer *)object;
     (void)unused;
-    if (self->owner != getpid() || self->state == IDLE || self->state == ENDING) {
+    if (self->owner != getpid() || !self->is_due) {
         PyErr_SetString(PyExc_RuntimeError, "there is no sync");
         return NULL;
     }
+    self->is_due = 0;
     Py_BEGIN_ALLOW_THREADS
     pthread_mutex_lock(&self->lock);
     while (self->state == WANTED) pthread_cond_wait(&self->turned, &self->lock);
