@@ -153,6 +153,12 @@ def drawn(lot: int, count: int) -> int:
     return ((lot >> 32) * count) >> 32
 
 
+RawColumns: TypeAlias = tuple[
+    Sequence[int], Sequence[int], Sequence[int], Sequence[int], Sequence[int], Sequence[bytes]
+]
+"""What `columns.Columns` names."""
+
+
 class ColumnLoops(Protocol):
     """What both twins of `columns` do; see there. Sequences of bytes are lists."""
 
@@ -164,28 +170,9 @@ class ColumnLoops(Protocol):
 
     def encode_rows(
         self, head: bytes, rows: list[tuple[int, int, bytes, bytes, bytes]], /
-    ) -> tuple[
-        bytes,
-        tuple[
-            Sequence[int],
-            Sequence[int],
-            Sequence[int],
-            Sequence[int],
-            Sequence[int],
-            Sequence[bytes],
-        ],
-    ]: ...
+    ) -> tuple[bytes, RawColumns]: ...
 
-    def read_columns(
-        self, buffer: bytes, start: int, end: int, /
-    ) -> tuple[
-        Sequence[int],
-        Sequence[int],
-        Sequence[int],
-        Sequence[int],
-        Sequence[int],
-        Sequence[bytes],
-    ]: ...
+    def read_columns(self, buffer: bytes, start: int, end: int, /) -> RawColumns: ...
 
     def read_ids(self, buffer: bytes, start: int, end: int, /) -> list[bytes]: ...
 
