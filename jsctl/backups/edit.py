@@ -22,9 +22,7 @@ from jsctl.backups.archive import (
     state_bytes,
 )
 from jsctl.backups.directory import Description, Stage, archive_of, description_of, staged
-from jsctl.backups.entries import (
-    entry_bytes,
-)
+from jsctl.backups.entries import entry_bytes
 from jsctl.backups.filters import Dropped, Filter, Judge, is_tombstone
 from jsctl.backups.obfuscation import Obfuscator, key_file_of
 from jsctl.backups.s2 import BrokenStream, Packed, plain_chunk

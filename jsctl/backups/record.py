@@ -8,16 +8,9 @@ from collections.abc import Mapping
 from typing import BinaryIO
 
 from jsctl.api.times import format_time
-from jsctl.backups.archive import (
-    HEAD_PAD,
-    MessageEntry,
-    end_bytes,
-    state_bytes,
-)
+from jsctl.backups.archive import HEAD_PAD, MessageEntry, end_bytes, state_bytes
 from jsctl.backups.directory import Description
-from jsctl.backups.entries import (
-    entry_bytes,
-)
+from jsctl.backups.entries import entry_bytes
 from jsctl.backups.s2 import Packed, plain_chunk
 from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError

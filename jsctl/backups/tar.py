@@ -24,10 +24,7 @@ from jsctl.backups.archive import (
     MessageEntry,
     document_of,
 )
-from jsctl.backups.entries import (
-    signed,
-    varint_at,
-)
+from jsctl.backups.entries import signed, varint_at
 from jsctl.backups.gathered import Gathered
 from jsctl.backups.s2 import BrokenStream
 from jsctl.dataclass import dataclass

@@ -312,7 +312,8 @@ class JetStreamOptions:
     store_dir: str = ""
     """Files lie below its subdirectory `jetstream`. Empty: `$TMPDIR/nats/jetstream`."""
     memory_bytes_max: int = UNLIMITED
-    """UNLIMITED here and below: three quarters of what the machine has."""
+    """UNLIMITED here and below: three quarters of what the machine has, of a disk beside what is
+    stored already."""
     store_bytes_max: int = UNLIMITED
     memory_is_found: bool = False
     """The limit was not set, and is what there was at the start."""

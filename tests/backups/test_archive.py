@@ -17,11 +17,7 @@ from jsctl.backups.archive import (
     end_bytes,
     state_bytes,
 )
-from jsctl.backups.entries import (
-    Row,
-    entries_bytes,
-    entry_bytes,
-)
+from jsctl.backups.entries import Row, entries_bytes, entry_bytes
 from jsctl.backups.filters import Dropped, Filter, Judge, is_tombstone, matches
 from jsctl.backups.s2 import BrokenStream
 from jsctl.errors import UsageError

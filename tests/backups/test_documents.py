@@ -7,15 +7,9 @@ from typing import Any
 
 import pytest
 
-from jsctl.backups.archive import (
-    ArchiveReader,
-    begin_bytes,
-    end_bytes,
-)
+from jsctl.backups.archive import ArchiveReader, begin_bytes, end_bytes
 from jsctl.backups.directory import description_of
-from jsctl.backups.entries import (
-    entry_bytes,
-)
+from jsctl.backups.entries import entry_bytes
 from jsctl.backups.s2 import BrokenStream, plain_chunk
 from jsctl.errors import JsctlError
 

@@ -8,16 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jsctl.backups import archive, s2
-from jsctl.backups.archive import (
-    ArchiveReader,
-    Entry,
-    EntryParser,
-    MessageEntry,
-)
-from jsctl.backups.entries import (
-    entry_bytes,
-    varint_at,
-)
+from jsctl.backups.archive import ArchiveReader, Entry, EntryParser, MessageEntry
+from jsctl.backups.entries import entry_bytes, varint_at
 from jsctl.backups.s2 import BlockDecoder, BrokenStream
 from tests.support.quick import examples
 

@@ -75,7 +75,7 @@ def _rank(name: str, asked: Limits, given: Limits, first: Collection[str]) -> in
 
 def _lacking(options: Options, size: tuple[int, int]) -> str:
     """What there is not so much of: memory, or storage. What was found out at the start is no
-    limit here: with all that is stored a disk has less at the next one."""
+    limit here: the next one may find less."""
     jetstream = options.jetstream
     limits = (
         (jetstream.memory_bytes_max, jetstream.memory_is_found, _NO_MEMORY),

@@ -8,13 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jsctl.backups.archive import (
-    end_bytes,
-)
-from jsctl.backups.entries import (
-    entries_bytes,
-    entry_bytes,
-)
+from jsctl.backups.archive import end_bytes
+from jsctl.backups.entries import entries_bytes, entry_bytes
 from jsctl.broker.accel import columns
 from jsctl.broker.accel.choice import compiled
 from jsctl.broker.accel.columns import Publish, Row

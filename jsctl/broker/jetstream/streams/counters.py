@@ -186,25 +186,25 @@ class Counting:
 
     def together(
         self, batch: Sequence[Publish], last_for: Callable[[bytes], int], first_seq: int, most: int
-    ) -> list[Increment] | None:
+    ) -> list[Increment]:
         """As all the above, of a batch of messages that ask for nothing but to be added, get
-        sequences from `first_seq` on, and are not longer than `most`. None: not all are such."""
+        sequences from `first_seq` on, and are not longer than `most`. Empty: not all are such."""
         found: dict[bytes, tuple[int, Decimal]] = {}
         made: list[Increment] = []
         most = min(most, self._payload_max())
         for seq, (subject, reply, headers, payload, _) in enumerate(batch, first_seq):
             told = _INCREMENT.fullmatch(headers)
             if told is None or payload or is_ingest(reply):
-                return None
+                return []
             before = found[subject][1] if subject in found else self._plain(subject, last_for)
             if before is None:
-                return None
+                return []
             value = _EXACT.add(before, _decimal(told[1]))
             found[subject] = seq, value
             text = _text(value)
             body = b'{"val":"%b"}' % text
             if len(headers) + len(body) > most:
-                return None
+                return []
             made.append((subject, headers, body, text))
         for subject, (seq, value) in found.items():
             self._totals.note(seq, subject, Total(value, {}))
@@ -243,7 +243,7 @@ class CounterChecks(Checks):
         """See `Checks.together`."""
         most = self._size_max if self._alike else 0
         self.begin(first_seq, [])
-        return self._counting.together(batch, self._last_for, first_seq, most) or []
+        return self._counting.together(batch, self._last_for, first_seq, most)
 
     def check(
         self,

@@ -154,8 +154,8 @@ class Sequencer:
         self, building: Building, key: str, arrivals: Sequence[Arrived], time_ns: int, most: int
     ) -> bool:
         """All messages of an empty entry at once, from a source or, without a key, from the origin
-        of a mirror. False, and nothing: one of them asks for something or is too large, or they
-        are too much for one entry."""
+        of a mirror. False, and nothing: one of them asks for something or is longer than `most`
+        (-1: each is looked at), or they are too much for one entry."""
         if not arrivals:
             return False
         seqs, times, subjects, headers, payloads, identities, plain = zip(*arrivals, strict=True)

@@ -11,14 +11,7 @@ from jsctl.api.codec import dumps
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.times import parse_time
 from jsctl.api.words import Retention
-from jsctl.backups.archive import (
-    MAGIC,
-    ConsumerEntry,
-    Entry,
-    EntryParser,
-    MessageEntry,
-    StateEntry,
-)
+from jsctl.backups.archive import MAGIC, ConsumerEntry, Entry, EntryParser, MessageEntry, StateEntry
 from jsctl.backups.s2 import BlockDecoder, BrokenStream
 from jsctl.backups.tar import (
     BoundsEntry,
