@@ -143,21 +143,21 @@ static PyObject *syncer_begin(PyObject *object, PyObject *number) {
         PyErr_SetString(PyExc_ValueError, "no descriptor");
         return NULL;
     }
-    if (self->owner != getpid() || self->state != IDLE) {
-        PyErr_SetString(PyExc_RuntimeError, "of another process, or there is a sync already");
-        return NULL;
+    int is_taken = 0;
+    if (self->owner == getpid()) {
+        pthread_mutex_lock(&self->lock);
+        is_taken = self->state == IDLE; /* whoever ends the thread says so under the lock, too */
+        if (is_taken) {
+            self->file = (int)file;
+            self->is_due = 1;
+            self->state = WANTED;
+            pthread_cond_broadcast(&self->turned);
+        }
+        pthread_mutex_unlock(&self->lock);
     }
-    pthread_mutex_lock(&self->lock);
-    int is_idle = self->state == IDLE; /* it may have been ended just now */
-    if (is_idle) {
-        self->file = (int)file;
-        self->is_due = 1;
-        self->state = WANTED;
-        pthread_cond_broadcast(&self->turned);
-    }
-    pthread_mutex_unlock(&self->lock);
-    if (!is_idle) {
-        PyErr_SetString(PyExc_RuntimeError, "the thread has ended");
+    if (!is_taken) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "of another process, at its end, or there is a sync already");
         return NULL;
     }
     Py_RETURN_NONE;
