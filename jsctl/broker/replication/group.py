@@ -96,6 +96,58 @@ class Replica(Protocol):
         """Remove the data."""
 
 
+class Removed:
+    """What a group replicates that was removed from this server: nothing. Who still has the group
+    changes nothing by it, and holds no data through it."""
+
+    def apply(self, index: int, data: bytes) -> int:
+        """See `Replica`."""
+        return 0
+
+    def caught_up(self) -> None:
+        """See `Replica`."""
+
+    def founded(self) -> bool:
+        """See `Replica`."""
+        return False
+
+    def lead(self, term: int) -> None:
+        """See `Replica`."""
+
+    def unlead(self) -> None:
+        """See `Replica`."""
+
+    def checkpoint(self, index: int, term: int, members: bytes) -> SyncJob | None:
+        """See `Replica`."""
+        return None
+
+    def checkpointed(self, job: SyncJob) -> None:
+        """See `Replica`."""
+
+    def state_overtaken(self) -> None:
+        """See `Replica`."""
+
+    def export(self) -> Iterator[bytes]:
+        """See `Replica`."""
+        return iter(())
+
+    def is_damaged(self) -> bool:
+        """See `Replica`."""
+        return False
+
+    def importer(self) -> ReplicaImporter:
+        """See `Replica`."""
+        raise AssertionError("a state for a group that was removed")
+
+    def close(self) -> None:
+        """See `Replica`."""
+
+    def delete(self) -> None:
+        """See `Replica`."""
+
+
+_REMOVED = Removed()
+
 Waiter = Callable[[int | None], None]
 """Called once with an entry's result, or with None when its fate is unknown."""
 
@@ -165,6 +217,13 @@ class RaftGroup:
         for entry in raft.log.slice(raft.applied + 1, raft.log.last_index):
             if entry.kind is EntryKind.DATA:
                 yield entry.data
+
+    def part(self) -> None:
+        """The group is removed: group and unit do not hold each other any more, so that both go
+        with the last one who has them, and the collector has nothing to find."""
+        self.gone = True
+        self.unit = _REMOVED
+        self.passes = self.foretell = self.patient = None
 
     def fail_waiting(self) -> None:
         """Tell everybody who waits that the outcome is not known here."""

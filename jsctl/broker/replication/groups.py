@@ -79,7 +79,7 @@ class Groups:
         self.apply_rest()
         self._unlead(group)
         group.fail_waiting()
-        group.gone = True
+        group.part()
         self.registry.remove(group)
         self.schedule.forget(group)
         self.durability.forget(group)

@@ -225,7 +225,8 @@ class JetStreamAdvisories:
             self._leaderless.pop(group.name, None)
         else:
             self._leaderless.setdefault(group.name, self.view.now_ns + QUORUM_LOST_NS)
-        if leader == self.view.me and len(group.raft.members.voters) > 1:
+        elected = leader == self.view.me and not group.gone
+        if elected and len(group.raft.members.voters) > 1:
             self._leader_elected(group)
 
     def _leader_elected(self, group: RaftGroup) -> None:

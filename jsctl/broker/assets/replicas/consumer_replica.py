@@ -91,8 +91,7 @@ class ConsumerReplica:
         )
         self.assigned = Assigned(self.context, newest, self.group)
         self._awaited = AwaitedAnswers(self.assigned)
-        self.acks, self.pulls, self.flow = Sink(self), Sink(self), Sink(self)
-        self.filed = Sink(self)
+        self.acks, self.pulls, self.flow, self.filed = (Sink(self) for _ in range(4))
         self._listening = Listening(self.context, newest.account)
         self._compare_filters()
 
@@ -497,4 +496,5 @@ class ConsumerReplica:
 
     def delete(self) -> None:
         """Remove the data: the meta group decided so."""
+        self.acks = self.pulls = self.flow = self.filed = Sink()  # The former ones hold it.
         self.context.groups.removals.discard(self.context.disk, self.files.directory)

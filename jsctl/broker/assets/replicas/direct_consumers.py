@@ -107,7 +107,7 @@ class DirectConsumer:
         """It is over."""
         self._of.readers.remove(self)
         self._listening.end()
-        self.flow.take()
+        self.flow = Sink()  # The former one holds this consumer.
 
     # Reader
 

@@ -175,6 +175,8 @@ class LeadingStream:
         self._context.crowds.leave(self._assigned.group.name)
         if said := self.consumed.end():
             self._context.traffic.deliver(self._assigned.assignment.account, said)
+        # They hold this one, and go with it if it does not hold them.
+        del self.admission, self.inbound
 
     # Once a turn
 

@@ -491,6 +491,7 @@ class StreamReplica:
     def delete(self) -> None:
         """Remove the data: the meta group decided so."""
         self._end_leading()
+        self.sink = Sink()  # The former one holds this replica, and nobody needs it any more.
         self.stored.delete()
         account, name = self.key
         self.context.log(LogLevel.INFO, f"Removed the replica of stream '{account} > {name}'")

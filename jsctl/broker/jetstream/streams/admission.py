@@ -3,12 +3,10 @@
 `StreamLeader` exists only while this server leads the stream's group and has applied its own
 first entry. It judges a turn's publishes by applied and in-flight state, and by the newest config
 that the log has before them; it gives them sequences and a time, and encodes them once. Whether the
-log takes the entries is told by `proposed`, that they are applied by `applied`; acks are published
-by the caller when their entry is applied.
+log takes the entries is told by `proposed`, that they are applied by `applied`.
 
-Theory of operation: batches without headers, or with new message ids and nothing else, on a stream
-without per-message rules take the short way, a handful of list operations for a whole batch.
-Everything else goes message by message through `checks`.
+Batches without headers, or with new message ids and nothing else, on a stream without rules for
+single messages are a handful of list operations; all else goes one by one through `checks`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -498,3 +496,5 @@ class StreamLeader:
         """Another server leads: batches that are not complete are given up."""
         if self._batches is not None:
             self._batches.end()
+        self._batches = self._rules = self._firing = self._counting = None
+        del self._checks  # It holds this one, as those do.
