@@ -64,6 +64,11 @@ class CarelessNode:
     def unfinished(self) -> bool:
         return self._node.unfinished
 
+    @property
+    def assets(self) -> int:
+        """See `NodeLike`."""
+        return self._node.assets
+
     def _change(
         self,
         parts: list[tuple[int, bytes]],

@@ -258,6 +258,11 @@ class Node:
             self._running.reload_gates(self._gateway_settings())
 
     @property
+    def assets(self) -> int:
+        """How many streams and consumers are on this server."""
+        return 0 if self.engine is None else len(self.engine.groups.by_name)
+
+    @property
     def sessions(self) -> Sessions:
         """Connections of clients, once it has started."""
         assert self._running is not None

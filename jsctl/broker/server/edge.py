@@ -20,7 +20,7 @@ from jsctl.broker.server.http.monitor import Monitor
 from jsctl.broker.server.listener import Listener, reached_at
 from jsctl.broker.server.logfile import ServerLog
 from jsctl.broker.server.looks import Looks
-from jsctl.broker.server.process import MemoryRelief, give_back_memory
+from jsctl.broker.server.process import LongLived, MemoryRelief, give_back_memory
 from jsctl.broker.server.routes import RouteDialer
 from jsctl.broker.server.signals import HEARD
 from jsctl.broker.server.tls import HandshakeFailed, ServerSide, peer_certificate
@@ -105,6 +105,7 @@ class Edge:
         self._monitor = Monitor(options.monitoring, self._ask)
         self._dialer = RouteDialer(self._connections, options.cluster)
         self._relief = MemoryRelief(self._loop.call_later)
+        self._long_lived = LongLived(lambda: node.assets)
         self._tasks: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._lame = False
@@ -303,6 +304,7 @@ class Edge:
             self._hold_and_release(outputs)
         self._perform_rare(outputs)
         self._relief.turned()
+        self._long_lived.turned()
         if self._unfinished is not None:
             self._finish_batch()
         if brief is not None:

@@ -46,6 +46,10 @@ class NodeLike(Protocol):
     def unfinished(self) -> bool:
         """Whether the last turn had no room for all that waited in it."""
 
+    @property
+    def assets(self) -> int:
+        """How many streams and consumers are on this server."""
+
 
 @runtime_checkable
 class Reloadable(Protocol):

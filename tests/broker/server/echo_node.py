@@ -144,6 +144,10 @@ class EchoNode:
     def unfinished(self) -> bool:
         return False
 
+    @property
+    def assets(self) -> int:
+        return 0
+
     def line(self, conn: int, words: list[str], now_ns: int, out: TurnOutputs) -> None:
         self.tokens += 1
         match words:

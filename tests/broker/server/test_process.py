@@ -1,17 +1,21 @@
 """What is measured of the process."""
 
+import gc
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from jsctl.broker.server.process import (
+    ASSET_OBJECTS,
     GROWN_BYTES,
     QUIET_LOOKS,
     SAMPLE_NS,
+    YOUNG_OBJECTS,
+    LongLived,
     MemoryRelief,
     ProcessMeter,
     memory_bytes,
@@ -32,6 +36,50 @@ def test_measures_once_a_second() -> None:
 
 def test_memory_is_that_of_this_process() -> None:
     assert 10_000_000 < memory_bytes() < 10_000_000_000
+
+
+@pytest.fixture
+def young() -> Iterator[None]:
+    """The collector looks at nothing by itself, and at all of it afterwards."""
+    before = gc.get_threshold()
+    gc.collect()
+    gc.set_threshold(10 * YOUNG_OBJECTS, 10, 10)
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*before)
+
+
+@pytest.mark.parametrize(
+    ("explained", "kept"), [(0, False), (YOUNG_OBJECTS // 2, False), (3 * YOUNG_OBJECTS, True)]
+)
+def test_objects_of_streams_are_put_aside(young: None, explained: int, kept: bool) -> None:
+    """As many as new streams explain, and not those of anything else."""
+    count = 0
+    long_lived = LongLived(lambda: count)
+    frozen = gc.get_freeze_count()
+    made: list[list[int]] = [[] for _ in range(YOUNG_OBJECTS // 2)]
+    long_lived.turned()
+    assert gc.get_freeze_count() == frozen, "there are few yet"
+    made += [[] for _ in range(YOUNG_OBJECTS)]
+    count = explained // ASSET_OBJECTS
+    long_lived.turned()
+    assert (gc.get_freeze_count() >= frozen + len(made)) == kept
+    assert (gc.get_count()[0] < YOUNG_OBJECTS) == kept
+
+
+def test_streams_that_went_explain_nothing(young: None) -> None:
+    count = YOUNG_OBJECTS
+    long_lived = LongLived(lambda: count)
+    made: list[list[int]] = [[] for _ in range(2 * YOUNG_OBJECTS)]
+    long_lived.turned()
+    frozen = gc.get_freeze_count()
+    count = 10
+    made += [[] for _ in range(2 * YOUNG_OBJECTS)]
+    long_lived.turned()
+    assert gc.get_freeze_count() == frozen
+    count += YOUNG_OBJECTS // 10
+    long_lived.turned()
+    assert gc.get_freeze_count() > frozen
 
 
 @pytest.mark.processes
