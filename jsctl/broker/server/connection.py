@@ -80,6 +80,16 @@ class Connections:
         return self.last_id
 
 
+_OWN_METHOD = "_read_ready_cb"
+
+
+def let_go(transport: asyncio.BaseTransport | None) -> None:
+    """A connection is lost: asyncio's transport of a socket keeps a method of its own, by which it
+    holds itself, and would stay until the collector finds it."""
+    if hasattr(transport, _OWN_METHOD):
+        setattr(transport, _OWN_METHOD, None)
+
+
 class Connection(asyncio.BufferedProtocol):
     """A socket as the node knows it: a number.
 
@@ -190,6 +200,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: BaseException | None) -> None:
         """The socket is gone."""
         self.lost(CLIENT_CLOSED if exc is None else READ_ERROR)
+        let_go(self._below or self.transport)
 
     def pause_writing(self) -> None:
         """Unsent bytes passed the high mark."""

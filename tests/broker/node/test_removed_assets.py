@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import archives
 from tests.support.cluster_play import ClusterPlay
 from tests.support.node_play import SECOND_NS, NodePlay, PlayClient
 from tests.support.stream_requests import consumer, stream
@@ -106,6 +107,31 @@ def test_what_a_mirror_has_of_its_origin() -> None:
         assert state["messages"] == 1
         for name in "MS":
             assert client.ask(f"$JS.API.STREAM.DELETE.{name}")["success"]
+        play.run(3)
+
+
+def test_archives() -> None:
+    """One that is taken, one that nobody hears, and one that is restored."""
+    play = NodePlay()
+    client = play.connect("a")
+    client.ask("$JS.API.INFO")
+    with nothing_left():
+        config = stream("S", replicas=1)
+        make(client, "S", replicas=1)
+        for _ in range(20):
+            client.publish("s.x", b"1" * 5_000)
+        taken = archives.take(client, "S")
+        assert taken.state["messages"] == 20
+        asked = {"deliver_subject": "nobody", "chunk_size": 1024, "window_size": 1024}
+        assert "error" not in client.ask("$JS.API.STREAM.SNAPSHOT.S", **asked)
+        play.run(2)
+        assert client.ask("$JS.API.STREAM.DELETE.S")["success"]
+        restored = archives.restore(
+            client, config, b"".join(taken.chunks), wait=lambda: play.run(1)
+        )
+        assert restored["state"]["messages"] == 20, restored
+        assert client.ask("$JS.API.STREAM.DELETE.S")["success"]
+        del taken
         play.run(3)
 
 

@@ -1,9 +1,11 @@
 """The edge over real sockets: batches in, outputs performed, an orderly end."""
 
 import asyncio
+import gc
 import socket
 import sys
 import threading
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -25,7 +27,7 @@ from jsctl.broker.server.turns import Clock
 from jsctl.broker.turn import Command, ConnKind, DiskBatch
 from jsctl.broker.write_options import WriteTimeout
 from tests.broker.server.echo_node import Batch
-from tests.broker.server.harness import LOCAL, running
+from tests.broker.server.harness import LOCAL, looking, running
 from tests.support.waiting import eventually
 
 OPTIONS = Options(listen=LOCAL)
@@ -41,6 +43,25 @@ async def test_info_then_ping_pong() -> None:
         assert accepted[0].kind is ConnKind.CLIENT
         assert (accepted[0].remote_host, accepted[0].local_port) == ("127.0.0.1", server.port())
         await client.close()
+
+
+@looking
+async def test_a_connection_that_ended_holds_nothing() -> None:
+    """Not even itself: the collector is not needed to let go of it."""
+    async with running(OPTIONS) as server:
+        gc.disable()
+        try:
+            client = await server.client()
+            assert await client.line()
+            (ended,) = [weakref.ref(one.transport) for one in server.shared.by_id.values()]
+            await client.close()
+
+            async def gone() -> bool:
+                return ended() is None
+
+            await eventually(gone, "the transport is gone")
+        finally:
+            gc.enable()
 
 
 async def test_what_arrives_together_is_one_turn() -> None:

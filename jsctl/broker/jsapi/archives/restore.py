@@ -227,7 +227,7 @@ class Restore:
         assert self.stage is not RestoreStage.OVER, "a restore ends once"
         self.stage = RestoreStage.OVER
         self._listening.end()
-        self.sink.take()
+        self.sink = Sink()  # The former one holds this restore.
         self._waiting.clear()
         if not self._busy:
             self._remove()
@@ -254,6 +254,7 @@ class Restore:
         """It is done."""
         self.stage = RestoreStage.OVER
         self._listening.end()
+        self.sink = Sink()
 
     @property
     def final_assignment(self) -> StreamAssignment:

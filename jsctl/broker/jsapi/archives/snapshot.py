@@ -217,6 +217,7 @@ class Snapshot:
         """No more is sent; whoever listens is told so, and why."""
         self._over = True
         self._listening.end()
+        self.sink = Sink()  # The former one holds this snapshot.
         self._view.close()
         if self.begun:
             self._say([(self.asked.deliver_subject.encode(), b"", headers, b"", b"")])

@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import h11
 
+from jsctl.broker.server.connection import let_go
 from jsctl.broker.server.http.monitor import Monitor
 
 NANOSECONDS = 1_000_000_000
@@ -57,6 +58,7 @@ class MonitorConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection; an answer that is under way finds nobody."""
         self._monitor.open.discard(self)
+        let_go(self._transport)
         self._transport = None
         self._wait(None)
 
