@@ -201,6 +201,7 @@ class Connection(asyncio.BufferedProtocol):
         """The socket is gone."""
         self.lost(CLIENT_CLOSED if exc is None else READ_ERROR)
         let_go(self._below or self.transport)
+        self.transport = self._below = None  # A TLS layer holds this connection.
 
     def pause_writing(self) -> None:
         """Unsent bytes passed the high mark."""

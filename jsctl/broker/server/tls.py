@@ -40,6 +40,7 @@ VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
 WRONG_NAMES = (62, 64)
 """What OpenSSL says of a certificate that names another host, or another address."""
+CLOSED = "connection closed"
 ALERT = "alert"
 """The attribute of an error; empty where nothing is to be told."""
 T = TypeVar("T")
@@ -256,7 +257,8 @@ async def shake(
     Raises HandshakeFailed and leaves it to be aborted. What else came in plain text may be
     anybody's, and would be taken for what the peer says afterwards.
     """
-    assert connection.transport is not None
+    if connection.transport is None:
+        raise HandshakeFailed(CLOSED)
     if connection.early() != first_line:
         raise HandshakeFailed("data came before the handshake")
     with duplicate(connection.transport) as way:
@@ -273,9 +275,11 @@ async def shake(
             with contextlib.suppress(OSError):
                 way.send(getattr(error, ALERT, b""))
             wrong = getattr(error, "verify_code", 0) in WRONG_NAMES
-            raise (WrongName if wrong else HandshakeFailed)(_reason(error)) from error
+            # What led to the error holds the error, by what asyncio waits for in there.
+            cause = error.with_traceback(None)
+            raise (WrongName if wrong else HandshakeFailed)(_reason(error)) from cause
     if transport is None:
-        raise HandshakeFailed("connection closed")
+        raise HandshakeFailed(CLOSED)
     check_pin(transport, options)
     connection.attach(transport)
     connection.release_writes()
@@ -357,7 +361,8 @@ async def first_byte(connection: Connection, wait_s: float | None) -> int | None
     Works on a duplicate of the socket, so that the transport, which is paused, is not disturbed.
     Raises HandshakeFailed if the peer has gone.
     """
-    assert connection.transport is not None
+    if connection.transport is None:
+        raise HandshakeFailed(CLOSED)
     with duplicate(connection.transport) as peek:
         loop = asyncio.get_running_loop()
         readable = connection.sign()
@@ -366,7 +371,7 @@ async def first_byte(connection: Connection, wait_s: float | None) -> int | None
             async with asyncio.timeout(wait_s):
                 await readable
             if connection.gone:
-                raise HandshakeFailed("connection closed")
+                raise HandshakeFailed(CLOSED)
             found = peek.recv(1, socket.MSG_PEEK)
         except TimeoutError:
             return None
@@ -375,5 +380,5 @@ async def first_byte(connection: Connection, wait_s: float | None) -> int | None
         finally:
             loop.remove_reader(peek.fileno())
     if not found:
-        raise HandshakeFailed("connection closed")
+        raise HandshakeFailed(CLOSED)
     return found[0]

@@ -1,8 +1,10 @@
 """TLS on the edge: INFO first, handshake first, verified clients, pinned keys, routes."""
 
 import asyncio
+import gc
 import hashlib
 import ssl
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -55,6 +57,28 @@ async def test_info_comes_first_then_the_handshake(certificates: Path) -> None:
         assert server.node.seen[1].accepted[0].tls or server.node.seen[0].accepted[0].tls
         assert not server.shared.plain
         await client.close()
+
+
+@looking
+async def test_a_connection_that_ended_holds_nothing(certificates: Path) -> None:
+    """Not even itself: what TLS has of it is 300 KB, and the collector is not needed to let go."""
+    async with running(Options(listen=LOCAL, tls=block(certificates))) as server:
+        gc.disable()
+        try:
+            client = await upgraded(server, client_context(certificates))
+            assert await client.ask("PING") == "PONG"
+            (served,) = server.shared.by_id.values()
+            assert served.transport is not None
+            ended = weakref.ref(served.transport.get_extra_info("ssl_object"))
+            del served
+            await client.close()
+
+            async def gone() -> bool:
+                return ended() is None
+
+            await eventually(gone, "what TLS had of it is gone")
+        finally:
+            gc.enable()
 
 
 @looking
