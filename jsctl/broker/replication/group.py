@@ -96,7 +96,7 @@ class Replica(Protocol):
         """Remove the data."""
 
 
-class Removed:
+class RemovedReplica:
     """What a group replicates that was removed from this server: nothing. Who still has the group
     changes nothing by it, and holds no data through it."""
 
@@ -146,7 +146,7 @@ class Removed:
         """See `Replica`."""
 
 
-_REMOVED = Removed()
+_REMOVED = RemovedReplica()
 
 Waiter = Callable[[int | None], None]
 """Called once with an entry's result, or with None when its fate is unknown."""
