@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from jsctl.auth.entities import OperatorEntity
 from jsctl.auth.store import Store
-from jsctl.commands.server.development.layout import Layout, passwords_of, written
+from jsctl.commands.server.development.layout import PASSWORDS, Layout, passwords_of, written
 from jsctl.commands.toolkit.grammar.values import parse_size
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import (
@@ -237,7 +237,7 @@ def _cluster_files(call: Call, target: Path) -> dict[str, str]:
         passwords=passwords_of(None),
     )
     files = {f"{node}.conf": layout.configuration(at) for at, node in enumerate(layout.nodes)}
-    return {**files, "passwords.json": json.dumps(dict(layout.passwords), indent=2) + "\n"}
+    return {**files, PASSWORDS: json.dumps(dict(layout.passwords), indent=2) + "\n"}
 
 
 _FILES: Mapping[str, Callable[[Call, Path], dict[str, str]]] = {
