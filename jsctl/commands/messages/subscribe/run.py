@@ -10,6 +10,7 @@ from jsctl.commands.messages.subscribe.show import (
     Arrived,
     Shown,
     announce,
+    dump_folder,
     ignored_by,
     show_all,
     stored_of,
@@ -43,14 +44,15 @@ async def subscribe(call: Call) -> int:
     _check(call, subjects, jetstream=jetstream)
     if call.flag("graph"):
         return await _graph(call, subjects)
-    shown = Shown(call)
-    if jetstream:
-        from jsctl.commands.messages.subscribe.stream import subscribe_stream
+    with dump_folder(call) as folder:
+        shown = Shown(call, folder)
+        if jetstream:
+            from jsctl.commands.messages.subscribe.stream import subscribe_stream
 
-        await subscribe_stream(call, shown)
-    else:
-        async with recording(call, shown, list(subjects)):
-            await _subscribe_core(call, list(subjects), shown)
+            await subscribe_stream(call, shown)
+        else:
+            async with recording(call, shown, list(subjects)):
+                await _subscribe_core(call, list(subjects), shown)
     if shown.reporting:
         shown.report(redraw=False)
     return 0

@@ -20,6 +20,7 @@ from jsctl.settings import Context, ContextStore
 
 HOST = "127.0.0.1"
 ROUTE_OFFSET, MONITOR_OFFSET = 2000, 4000
+SERVERS_MAX, PORT_MAX = 9, 65_535
 PASSWORD_BYTES = 18
 USERS = ("local", "service", "system")
 ACCOUNTS = {"local": "USER", "service": "SERVICE", "system": "SYSTEM"}
