@@ -66,13 +66,24 @@ def test_screens_as_markdown() -> None:
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [("12", 12), ("-7", -7), ("010", 10), ("0x1f", 31), ("0b11", 3), ("1_000", 1000)],
+    [
+        ("12", 12),
+        ("-7", -7),
+        ("010", 10),
+        ("0_1", 1),
+        ("0x1f", 31),
+        ("0o17", 15),
+        ("0b11", 3),
+        ("1_000", 1000),
+    ],
 )
 def test_whole_numbers(text: str, number: int) -> None:
     assert parse_whole(text) == number
 
 
-@pytest.mark.parametrize("text", ["", " 1", "1.5", "1e3", "x", "0x", str(2**63), "9" * 100])
+@pytest.mark.parametrize(
+    "text", ["", " 1", "1.5", "1e3", "x", "0x", "1__0", "٣", "0x٣", str(2**63), "9" * 100]
+)
 def test_what_is_no_whole_number(text: str) -> None:
     with pytest.raises(ValueError, match="expected a whole number"):
         parse_whole(text)

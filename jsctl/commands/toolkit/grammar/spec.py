@@ -52,6 +52,8 @@ class Option:
     """The choices are not told in the help."""
     key: str = ""
     """What the value is found by, if not by the name: an argument may have that."""
+    bits: int = 64
+    """Of a number that has no sign: more are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class Argument:
     choices: tuple[str, ...] = ()
     metavar: str = ""
     kind: Kind = Kind.TEXT
+    bits: int = 64
 
 
 @dataclass(frozen=True, slots=True)
