@@ -262,9 +262,10 @@ async def view(call: Call) -> None:
     asked = call.output.asked
     if not call.prompts.possible and not asked:
         raise NeedsConfirmation("interactive stream paging requires a valid terminal")
-    size = call.integer("size", 10)
-    if not 1 <= size <= VIEW_MAX:
-        raise UsageError(f"page size should be less than or equal to {VIEW_MAX}")
+    size = call.integer("size") or VIEW_MAX
+    if size > VIEW_MAX:
+        size = VIEW_MAX
+        call.output.log(f"Page size is limited to {size}, setting to {size}...")
     async with call.manager() as manager:
         stream = await pick_stream(call, manager)
         seq, shown = await _first(call, manager, stream), 0
@@ -290,11 +291,12 @@ def _goes_on(call: Call) -> bool:
 
 async def _first(call: Call, manager: "Manager", stream: str) -> int:
     """Where a view begins: at a sequence, at a time, or at the first message."""
-    if not call.given("since"):
-        return call.integer("id", 1)
+    since_ns = call.duration("since")
+    if not since_ns:
+        return max(1, call.integer("id"))
     from jsctl.client.reading import read_stream
 
-    start = format_time(time_ns() - call.duration("since"))
+    start = format_time(time_ns() - since_ns)
     async for message in read_stream(manager, stream, from_time=start, headers_only=True):
         return message.seq
     return (await manager.stream_info(stream)).state.last_seq + 1

@@ -26,6 +26,8 @@ class Kind(Enum):
     DURATION = "duration"
     AGE = "age"
     """A duration, or `-1` for none."""
+    SPAN = "span"
+    """A duration that is not negative."""
     SIZE = "size"
     FILE = "file"
     INPUT = "input"

@@ -50,6 +50,14 @@ def parse_age(text: str) -> int:
     return found
 
 
+def parse_span(text: str) -> int:
+    """Nanoseconds. Raises ValueError."""
+    found = parse_duration(text)
+    if found < 0:
+        raise ValueError(f"expected a duration that is not negative, got '{text}'")
+    return found
+
+
 def parse_whole(text: str) -> int:
     """A number of 64 bits, also as `0x1f`, `0o17`, `0b11` or `1_000`. Raises ValueError."""
     return _parsed(text, -_WORD_END // 2, _WORD_END // 2)
@@ -107,6 +115,7 @@ _CHECKS: dict[Kind, Callable[[str], object]] = {
     Kind.UNSIGNED: parse_unsigned,
     Kind.DURATION: parse_duration,
     Kind.AGE: parse_age,
+    Kind.SPAN: parse_span,
     Kind.SIZE: parse_size,
     Kind.MAP: _pair,
 }

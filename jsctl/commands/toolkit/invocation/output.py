@@ -74,7 +74,13 @@ class Output:
             self.stdout.write(text + "\n")
 
     def names(self, names: Iterable[str]) -> None:
-        """Names, one a line: as they are for programs, what is not seen made visible to people."""
+        """Names, one a line: as they are for programs, what is not seen made visible to people.
+
+        In a format that was asked for they are a list.
+        """
+        if self.asked and self.form != "names":
+            self.json([*names])
+            return
         people = self._terminal.isatty()
         for name in names:
             self.print(safe(name) if people else name)

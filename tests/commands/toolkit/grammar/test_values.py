@@ -17,6 +17,7 @@ def test_values_are_checked_by_kind() -> None:
     for kind, wrong in (
         (Kind.INTEGER, "x"),
         (Kind.DURATION, "5 minutes"),
+        (Kind.SPAN, "-5m"),
         (Kind.SIZE, "1X"),
         (Kind.MAP, "novalue"),
     ):
