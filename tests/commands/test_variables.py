@@ -53,6 +53,12 @@ def test_cells_that_hold_what_separates_them() -> None:
     assert table(["K", "V"], [["a,b", "c    d"]], theme=tab) == 'K\tV\na,b\t"c    d"'
 
 
+def test_a_footer_is_a_row_of_a_markdown_table() -> None:
+    rows: list[list[str | int | float]] = [["a|b", 1]]
+    made = table(["K", "N"], rows, title="T", footer=["sum"], theme=Theme(pipes=True))
+    assert made == "# T\n| K | N |\n| --- | ---:|\n| a\\|b | 1 |\n| sum |  |"
+
+
 def test_screens_as_markdown() -> None:
     screen = Details("About X")
     screen.row("Name", "x")

@@ -147,7 +147,7 @@ async def subjects(call: Call) -> None:
         name = await pick_stream(call, manager)
         wanted = call.text("filter")
         found = await manager.stream_subjects(name, wanted or ">")
-    by_name = call.text("sort") == "name"
+    by_name = call.text("sort") in ("name", "subjects")
     counts = sorted(found.items(), key=lambda item: item[0] if by_name else (item[1], item[0]))
     if call.flag("reverse"):
         counts.reverse()
@@ -179,12 +179,7 @@ def _print_subjects(call: Call, stream: str, counts: list[tuple[str, int]]) -> N
     heads = ["Subject", "Count"] * pairs
     title = f"{len(counts)} Subject{'' if len(counts) == 1 else 's'} in stream {stream}"
     out = call.output
-    if out.form == "md":
-        from jsctl.render.formats import as_markdown
-
-        out.print(as_markdown(heads, rows, title))
-    else:
-        out.print(table(heads, rows, title=title, theme=out.theme, width_max=out.width))
+    out.print(table(heads, rows, title=title, theme=out.theme, width_max=out.width))
     out.print()
 
 

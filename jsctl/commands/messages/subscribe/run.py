@@ -117,9 +117,14 @@ async def _subscribe_core(call: Call, subjects: list[str], shown: Shown) -> None
             return
         await client.flush()
         acking = call.flag("ack")
-        if call.flag("inbox") or not (call.flag("raw") or call.text("dump")):
+        if call.flag("inbox") or _tells(call):
             _tell(call, subjects, acking=acking)
         await show_all(call, shown, arrived, client, _acknowledge if acking else None)
+
+
+def _tells(call: Call) -> bool:
+    """Whether it is said what is listened to; in files nobody would see it."""
+    return not call.flag("raw") and call.text("dump") in ("", "-")
 
 
 def _tell(call: Call, subjects: list[str], *, acking: bool) -> None:
@@ -144,7 +149,7 @@ async def _match_replies(
     prefix = call.settings.connection.inbox_prefix or "_INBOX"
     await client.subscribe(f"{prefix}.>", cb=_into(arrived, ""))
     await client.flush()
-    if not call.flag("raw") and not call.text("dump"):
+    if _tells(call):
         call.output.log(f"Matching replies with inbox prefix {prefix}.>")
     call.output.log(f"Subscribing on {', '.join(subjects)} ")
     waiting: dict[str, Msg] = {}
