@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -121,6 +121,21 @@ def make_folder(path: Path) -> None:
         path.mkdir(exist_ok=True)  # says what is in the way, if it is no folder
     except OSError as error:
         raise JsctlError(f"cannot make {path}: {error.strerror}") from None
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[None]:
+    """A folder, with those above it; where the body fails, those that are new and empty are gone
+    again. Raises OSError."""
+    missing = [one for one in (path, *path.parents) if not one.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except Exception:
+        with suppress(OSError):
+            for folder in missing:
+                folder.rmdir()
+        raise
 
 
 def read_bytes(path: Path) -> bytes:

@@ -156,6 +156,7 @@ FOREIGN_KEYS: Mapping[str, object] = {
     "windows_ca_certs_match": None,
 }
 """Keys that mean nothing here, with what the `nats` tool writes for them."""
+_KEYS = {key: key for key in (*CONTEXT_KEYS, *FOREIGN_KEYS, "name")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +292,8 @@ def load_context_file(path: Path) -> Context:
         raise UsageError(f"context file {path} is not JSON: {error}") from None
     if not isinstance(document, dict):
         raise UsageError(f"context file {path} is not a JSON object")
+    # The `nats` tool takes keys in any case, as what reads JSON in Go does.
+    document = {_KEYS.get(key.lower(), key): value for key, value in document.items()}
     for key in CONTEXT_KEYS:
         kind = bool if key == "tls_first" else str
         if document.get(key) is None:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from jsctl.api.codec import encode
 from jsctl.render.column import Column, documents
-from jsctl.render.table import safe
+from jsctl.render.table import as_markdown
 
 R = TypeVar("R")
 _YAML_WORDS = frozenset(
@@ -127,19 +127,6 @@ def _flat(value: object) -> object:
     if isinstance(value, bool):
         return "true" if value else "false"
     return json.dumps(value) if isinstance(value, dict) else value
-
-
-def as_markdown(headings: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> str:
-    """A pipe table; the title is a heading above it."""
-    lines = [f"# {safe(title)}"] if title else []
-    lines.append("| " + " | ".join(_md(heading) for heading in headings) + " |")
-    lines.append("|" + " --- |" * len(headings))
-    lines += ["| " + " | ".join(_md(cell) for cell in row) + " |" for row in rows]
-    return "\n".join(lines)
-
-
-def _md(cell: object) -> str:
-    return safe(str(cell)).replace("|", "\\|")
 
 
 def render_rows(

@@ -42,6 +42,8 @@ def table(
     Empty `headings` leave the heading row out. `rules_after` names body rows that a rule
     follows. `width_max` 0 means no limit.
     """
+    if theme.pipes:
+        return _piped(headings, rows, title, footer)
     if theme.separator:
         return _separated([headings, *rows, footer], title, theme.separator)
     body = [[safe(cell) for cell in row] for row in rows]
@@ -70,6 +72,35 @@ def table(
     if title:
         lines[0] = theme.border(lines[0])
     return "\n".join(_cut(line, width_max) for line in lines)
+
+
+def as_markdown(headings: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> str:
+    """A pipe table; the title is a heading above it. Columns of numbers alone are to the right."""
+    return _piped(headings, rows, title, ())
+
+
+def _piped(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    title: str,
+    footer: Sequence[object],
+) -> str:
+    lines = [f"# {safe(title)}"] if title else []
+    lines.append(_between_pipes(headings))
+    right = [all(_is_number(row[at]) for row in rows) for at in range(len(headings))]
+    lines.append("|" + "".join(" ---:|" if one else " --- |" for one in right))
+    lines += map(_between_pipes, rows)
+    if footer:
+        lines.append(_between_pipes([*footer, *[""] * (len(headings) - len(footer))]))
+    return "\n".join(lines)
+
+
+def _between_pipes(cells: Sequence[object]) -> str:
+    return "| " + " | ".join(safe(str(cell)).replace("|", "\\|") for cell in cells) + " |"
+
+
+def _is_number(cell: object) -> bool:
+    return isinstance(cell, int | float) and not isinstance(cell, bool)
 
 
 def _separated(rows: Sequence[Sequence[Cell]], title: str, separator: str) -> str:
@@ -117,9 +148,7 @@ def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
 
 def _is_numeric(rows: Sequence[Sequence[Cell]], at: int) -> bool:
     cells = [row[at] for row in rows if at < len(row)]
-    return bool(cells) and all(
-        isinstance(cell, int | float) and not isinstance(cell, bool) for cell in cells
-    )
+    return bool(cells) and all(map(_is_number, cells))
 
 
 def _rule(corners: str, widths: Sequence[int], theme: Theme) -> str:

@@ -41,8 +41,10 @@ class Theme:
     colour: bool = False
     separator: str = ""
     """Between the cells of tables that are drawn without boxes, as CSV or TSV."""
+    pipes: bool = False
+    """Whether tables are those of Markdown."""
     markdown: bool = False
-    """Whether info screens are Markdown; tables are by another way."""
+    """Whether info screens are Markdown."""
 
     def paint(self, text: str, colour: str) -> str:
         """The text in a colour, or as it is without colours."""

@@ -1,18 +1,15 @@
 """Ctrl-C ends what listens at once, though its server has gone and nobody can be told."""
 
-import os
 import signal
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from jsctl.cli import main
 from jsctl.testing import BrokerFactory
-from tests.support.command_line import FOREIGN
+from tests.support.interrupted import begun
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.processes
@@ -34,27 +31,6 @@ LOST = "Disconnected, will attempt reconnect"
 TROUBLE = ("Traceback", "never retrieved", "was destroyed", "deadline exceeded")
 
 
-@contextmanager
-def begun(url: str, line: str, log: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
-    words = [sys.executable, "-m", "jsctl", "-s", url, *line.split(" ")]
-    with (
-        log.open("wb") as output,
-        subprocess.Popen(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            env={**environment, "PYTHONUNBUFFERED": "1"},
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        ) as process,
-    ):
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
 def test_an_interrupt_ends_what_listens_to_nobody(
     jsctl_broker: BrokerFactory, tmp_path: Path
 ) -> None:
@@ -62,9 +38,11 @@ def test_an_interrupt_ends_what_listens_to_nobody(
     for line in ("stream add ST --subjects st.> --defaults", "kv add K", "object add O"):
         assert main(["-s", broker.url, *line.split(" ")]) == 0
     logs = {line: tmp_path / str(at) for at, line in enumerate(LINES)}
+    program = (sys.executable, "-m", "jsctl", "-s", broker.url)
     with ExitStack() as stack:
         running = {
-            line: stack.enter_context(begun(broker.url, line, log)) for line, log in logs.items()
+            line: stack.enter_context(begun([*program, *line.split(" ")], tmp_path, log.name))
+            for line, log in logs.items()
         }
 
         def clients() -> int:

@@ -53,6 +53,12 @@ def test_cells_that_hold_what_separates_them() -> None:
     assert table(["K", "V"], [["a,b", "c    d"]], theme=tab) == 'K\tV\na,b\t"c    d"'
 
 
+def test_a_footer_is_a_row_of_a_markdown_table() -> None:
+    rows: list[list[str | int | float]] = [["a|b", 1]]
+    made = table(["K", "N"], rows, title="T", footer=["sum"], theme=Theme(pipes=True))
+    assert made == "# T\n| K | N |\n| --- | ---:|\n| a\\|b | 1 |\n| sum |  |"
+
+
 def test_screens_as_markdown() -> None:
     screen = Details("About X")
     screen.row("Name", "x")
@@ -66,13 +72,24 @@ def test_screens_as_markdown() -> None:
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [("12", 12), ("-7", -7), ("010", 10), ("0x1f", 31), ("0b11", 3), ("1_000", 1000)],
+    [
+        ("12", 12),
+        ("-7", -7),
+        ("010", 10),
+        ("0_1", 1),
+        ("0x1f", 31),
+        ("0o17", 15),
+        ("0b11", 3),
+        ("1_000", 1000),
+    ],
 )
 def test_whole_numbers(text: str, number: int) -> None:
     assert parse_whole(text) == number
 
 
-@pytest.mark.parametrize("text", ["", " 1", "1.5", "1e3", "x", "0x", str(2**63), "9" * 100])
+@pytest.mark.parametrize(
+    "text", ["", " 1", "1.5", "1e3", "x", "0x", "1__0", "٣", "0x٣", str(2**63), "9" * 100]
+)
 def test_what_is_no_whole_number(text: str) -> None:
     with pytest.raises(ValueError, match="expected a whole number"):
         parse_whole(text)

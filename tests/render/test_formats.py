@@ -15,12 +15,12 @@ from jsctl.render.column import Column
 from jsctl.render.formats import (
     as_json,
     as_json_line,
-    as_markdown,
     as_yaml,
     document_row,
     document_rows,
     render_rows,
 )
+from jsctl.render.table import as_markdown
 from tests.support.quick import examples
 
 Row = tuple[str, int]
@@ -76,7 +76,8 @@ def test_empty_reports() -> None:
     assert render_rows([], COLUMNS, "json") == "[]"
     assert render_rows([], COLUMNS, "yaml") == "[]"
     assert render_rows([], COLUMNS, "names") == ""
-    assert as_markdown(["A"], []) == "| A |\n| --- |"
+    assert as_markdown(["A"], []) == "| A |\n| ---:|"
+    assert as_markdown(["A", "B"], [[1, "x"], [2.5, 3]]).splitlines()[1] == "| ---:| --- |"
 
 
 def test_api_objects_are_printed_with_the_servers_names() -> None:

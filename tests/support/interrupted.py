@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
+from typing import IO
 
 from tests.support.command_line import FOREIGN
 
@@ -34,7 +35,41 @@ def until(descriptor: int, wanted: bytes, times: int) -> bytes:
 def running(words: tuple[str, ...], out: int) -> Iterator["subprocess.Popen[bytes]"]:
     """A command line of ours; it ends with the test."""
     run = [sys.executable, "-m", "jsctl", *words]
-    with subprocess.Popen(run, stdin=out, stdout=out, stderr=subprocess.DEVNULL) as process:
+    with started(run, stdin=out, stdout=out, stderr=subprocess.DEVNULL) as process:
+        yield process
+
+
+@contextmanager
+def started(
+    program: Sequence[str],
+    *,
+    stdin: int,
+    stdout: "int | IO[bytes]",
+    stderr: "int | IO[bytes]",
+    folder: Path | None = None,
+    session: bool = False,
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process that signals end as if a person had begun it, whatever runs the tests; it ends with
+    the body. `session` gives it its input as its own terminal."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
+    environment["PYTHONUNBUFFERED"] = "1"
+
+    def prepare() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        if session:
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    with subprocess.Popen(
+        program,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        cwd=folder,
+        env=environment,
+        preexec_fn=prepare,
+        start_new_session=session,
+    ) as process:
         try:
             yield process
         finally:
@@ -70,23 +105,12 @@ def on_a_terminal(words: tuple[str, ...], wanted: bytes, times: int) -> tuple[by
 
 
 @contextmanager
-def begun(program: Sequence[str], folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
+def begun(
+    program: Sequence[str], folder: Path, name: str = "log"
+) -> Iterator["subprocess.Popen[bytes]"]:
     """A process whose input never ends, with its output in a file."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
-    environment["PYTHONUNBUFFERED"] = "1"
     with (
-        (folder / "log").open("wb") as log,
-        subprocess.Popen(
-            program,
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=log,
-            cwd=folder,
-            env=environment,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        ) as process,
+        (folder / name).open("wb") as log,
+        started(program, stdin=subprocess.PIPE, stdout=log, stderr=log, folder=folder) as process,
     ):
-        try:
-            yield process
-        finally:
-            process.kill()
+        yield process

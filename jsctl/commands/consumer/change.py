@@ -149,7 +149,5 @@ async def reset(call: Call) -> None:
         found = await consumer_of(call, manager)
         if not call.confirm("Really reset the consumer"):
             return
-        info = await manager.reset_consumer(
-            found.stream_name, found.name, call.unsigned("sequence")
-        )
+        info = await manager.reset_consumer(found.stream_name, found.name, call.integer("sequence"))
     show_consumer(call, info, only_state=True)

@@ -249,7 +249,7 @@ def with_flags(call: Call, config: ConsumerConfig) -> ConsumerConfig:
         config = _single_filter(config)
     if call.given("sample"):
         config = replace(config, sample_freq=_percent(call.integer("sample")))
-    if call.integer("max-pending", -1) >= 0:
+    if call.integer("max-pending", -1) != -1:  # which means that it is not given
         config = replace(config, max_ack_pending=call.integer("max-pending"))
     if call.duration("wait", -1) >= 0:
         config = replace(config, ack_wait=call.duration("wait"))

@@ -10,7 +10,4 @@ async def find(call: Call) -> None:
     async with call.manager() as manager:
         stream = await pick_stream(call, manager, why=TO_LOOK_IN)
         found = chosen(call, (await manager.consumers(stream)).items)
-    if call.output.asked and call.output.form != "names":
-        call.output.json([info.name for info in found])
-        return
     call.output.names(info.name for info in found)

@@ -33,11 +33,13 @@ def ls(call: Call) -> None:
     selected = store.selected()
     known = _loaded(call, names)
     as_document = call.flag("json") and call.output.form == "table"
-    if call.flag("completion") or (call.flag("names") and not as_document):
+    if call.flag("completion"):
         for name, context in known.items():
             mark = "*" if name == selected else ""
-            about = f"{mark}:{context.description}" if call.flag("completion") else ""
-            call.output.print(f"{name.replace(':', chr(92) + ':') if about else name}{about}")
+            call.output.print(f"{name.replace(':', chr(92) + ':')}{mark}:{context.description}")
+        return
+    if call.flag("names") and not as_document:
+        call.output.names(known)
         return
     if as_document:
         call.output.json([document_of(name, context) for name, context in known.items()])

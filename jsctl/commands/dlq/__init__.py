@@ -9,7 +9,7 @@ _CHOICE = (
     Option("consumer", "Only those of a consumer"),
     Option("subject", "Only those whose message has a subject as 'orders.*'", metavar="PATTERN"),
     Option("why", "Only those for a reason", choices=("max-deliver", "terminated")),
-    Option("since", "Only those since a time like 2h", Kind.DURATION),
+    Option("since", "Only those since a time like 2h", Kind.SPAN),
 )
 _CHOSEN = (*_CHOICE, Option("all", "All dead letters", Kind.FLAG), _DRY_RUN, FORCE)
 

@@ -63,6 +63,7 @@ GROUP = Group(
                     "Sets the chunk size for the file",
                     Kind.UNSIGNED,
                     metavar="CHUNK-SIZE",
+                    bits=32,
                 ),
                 _PROGRESS,
                 ACT_FORCED,

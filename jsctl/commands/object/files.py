@@ -15,7 +15,7 @@ from jsctl.commands.object.show import show_object, show_store
 from jsctl.commands.toolkit.content.bodies import any_header_pairs
 from jsctl.commands.toolkit.content.templates import unique_id
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.commands.toolkit.invocation.progress import Progress
+from jsctl.commands.toolkit.invocation.progress import bar_of
 from jsctl.commands.toolkit.invocation.reading import interruptible
 from jsctl.errors import JsctlError, UsageError, sentence_of
 from jsctl.files import drafted
@@ -50,10 +50,11 @@ async def put(call: Call) -> None:
             headers=_headers(call),
             options={"max_chunk_size": _chunk_bytes(call)},
         )
-        with _source(path) as (stream, total):
-            bar = Progress(call, total if total > BAR_FROM_BYTES else 0)
-            made = await store.put(meta, _pieces(stream, _chunk_bytes(call)), bar.add)
-            bar.end()
+        with (
+            _source(path) as (stream, total),
+            bar_of(call, total if total > BAR_FROM_BYTES else 0) as done,
+        ):
+            made = await store.put(meta, _pieces(stream, _chunk_bytes(call)), done)
     call.output.print()
     show_object(call, made)
 
@@ -108,18 +109,17 @@ async def get(call: Call) -> None:
         target = Path(call.text("output") or Path(found.name).name).absolute()
         if target.exists() and not call.confirm(f"Replace existing target file {target}"):
             return
-        bar = Progress(call, found.size if found.size > BAR_FROM_BYTES else 0)
         started_ns = perf_counter_ns()
         written = 0
-        with _target(target) as stream:
+        shown = found.size if found.size > BAR_FROM_BYTES else 0
+        with bar_of(call, shown) as done, _target(target) as stream:
 
             def write(piece: bytes) -> None:
                 nonlocal written
                 written += stream.write(piece)
-                bar.add(len(piece))
+                done(len(piece))
 
             await store.read(found, write)
-            bar.end()
             if written != found.size:
                 raise JsctlError(f"wrote {size(written)}, expected {size(found.size)}")
     took_ns = perf_counter_ns() - started_ns

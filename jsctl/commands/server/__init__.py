@@ -28,7 +28,7 @@ _REPLICAS = (
     Option("read-timeout", "Read timeout in seconds", Kind.INTEGER, default="5"),
     Option("csv", "Renders CSV format", Kind.FLAG),
 )
-_EXPECT = Argument("expect", "How many servers to expect", kind=Kind.UNSIGNED)
+_EXPECT = Argument("expect", "How many servers to expect", kind=Kind.UNSIGNED, bits=32)
 
 GROUP = Group(
     "server",
@@ -112,7 +112,7 @@ GROUP = Group(
                 Option(
                     "cost",
                     "The cost to use in the bcrypt argument",
-                    Kind.INTEGER,
+                    Kind.UNSIGNED,
                     short="c",
                     default="11",
                 ),

@@ -183,7 +183,7 @@ GROUP = Group(
             "rmm",
             "Securely removes an individual message from a stream",
             "stream.change:rmm",
-            (STREAM, Argument("id", "Message Sequence to remove", kind=Kind.UNSIGNED)),
+            (STREAM, Argument("id", "Message Sequence to remove", kind=Kind.UNSIGNED, bits=63)),
             (FORCE,),
         ),
         Command(
@@ -207,7 +207,7 @@ GROUP = Group(
             "get",
             "Retrieves a specific message from a Stream",
             "stream.show:get",
-            (STREAM, Argument("id", "Message Sequence to retrieve", kind=Kind.UNSIGNED)),
+            (STREAM, Argument("id", "Message Sequence to retrieve", kind=Kind.UNSIGNED, bits=63)),
             (
                 Option(
                     "last-for",

@@ -72,7 +72,7 @@ async def rm(call: Call) -> int | None:
 
 async def purge(call: Call) -> int | None:
     """Remove messages of a stream, or of all that match."""
-    seq, keep = call.unsigned("seq"), call.unsigned("keep")
+    seq, keep = call.integer("seq"), call.integer("keep")
     if seq and keep:
         raise UsageError("sequence and keep cannot be combined when purging")
     subject, bulk = call.text("subject"), is_bulk(call)

@@ -11,7 +11,7 @@ from jsctl.api.stream import StreamCheck
 from jsctl.api.times import SECOND_NS
 from jsctl.commands.toolkit.assets.picking import check_name
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.commands.toolkit.invocation.progress import Progress
+from jsctl.commands.toolkit.invocation.progress import bar_of
 from jsctl.errors import JsctlError, Unreachable
 from jsctl.render.humanize import counted
 from jsctl.render.reports.stream.checks import CHECK_COLUMNS, check_rows
@@ -57,8 +57,8 @@ async def _check_all(call: Call, manager: "Manager", names: list[str]) -> dict[s
         found[name] = one = await _begun(manager, name)
         with suppress(Unreachable):  # It only says how long the bar is.
             total += (await manager.stream_info(name)).state.bytes * len(one.replicas)
-    bar, shown = Progress(call, total), 0
-    try:
+    shown = 0
+    with bar_of(call, total) as done:
         while not all(one.done for one in found.values()):
             if monotonic() > until:
                 raise JsctlError("the check is not done in time; it goes on in the servers")
@@ -67,10 +67,8 @@ async def _check_all(call: Call, manager: "Manager", names: list[str]) -> dict[s
                 if not one.done:
                     found[name] = await _patiently(_look(manager, name, one), one)
             read = sum(replica.bytes for one in found.values() for replica in one.replicas)
-            bar.add(max(0, read - shown))
+            done(max(0, read - shown))
             shown = max(shown, read)
-    finally:
-        bar.end()
     return found
 
 

@@ -147,7 +147,7 @@ async def subjects(call: Call) -> None:
         name = await pick_stream(call, manager)
         wanted = call.text("filter")
         found = await manager.stream_subjects(name, wanted or ">")
-    by_name = call.text("sort") == "name"
+    by_name = call.text("sort") in ("name", "subjects")
     counts = sorted(found.items(), key=lambda item: item[0] if by_name else (item[1], item[0]))
     if call.flag("reverse"):
         counts.reverse()
@@ -179,12 +179,7 @@ def _print_subjects(call: Call, stream: str, counts: list[tuple[str, int]]) -> N
     heads = ["Subject", "Count"] * pairs
     title = f"{len(counts)} Subject{'' if len(counts) == 1 else 's'} in stream {stream}"
     out = call.output
-    if out.form == "md":
-        from jsctl.render.formats import as_markdown
-
-        out.print(as_markdown(heads, rows, title))
-    else:
-        out.print(table(heads, rows, title=title, theme=out.theme, width_max=out.width))
+    out.print(table(heads, rows, title=title, theme=out.theme, width_max=out.width))
     out.print()
 
 
@@ -262,9 +257,10 @@ async def view(call: Call) -> None:
     asked = call.output.asked
     if not call.prompts.possible and not asked:
         raise NeedsConfirmation("interactive stream paging requires a valid terminal")
-    size = call.integer("size", 10)
-    if not 1 <= size <= VIEW_MAX:
-        raise UsageError(f"page size should be less than or equal to {VIEW_MAX}")
+    size = call.integer("size") or VIEW_MAX
+    if size > VIEW_MAX:
+        size = VIEW_MAX
+        call.output.log(f"Page size is limited to {size}, setting to {size}...")
     async with call.manager() as manager:
         stream = await pick_stream(call, manager)
         seq, shown = await _first(call, manager, stream), 0
@@ -290,11 +286,12 @@ def _goes_on(call: Call) -> bool:
 
 async def _first(call: Call, manager: "Manager", stream: str) -> int:
     """Where a view begins: at a sequence, at a time, or at the first message."""
-    if not call.given("since"):
-        return call.integer("id", 1)
+    since_ns = call.duration("since")
+    if not since_ns:
+        return max(1, call.integer("id"))
     from jsctl.client.reading import read_stream
 
-    start = format_time(time_ns() - call.duration("since"))
+    start = format_time(time_ns() - since_ns)
     async for message in read_stream(manager, stream, from_time=start, headers_only=True):
         return message.seq
     return (await manager.stream_info(stream)).state.last_seq + 1

@@ -191,12 +191,12 @@ def _deliver_policy(config: ConsumerConfig) -> str:
 
 
 def _add_delivery(screen: Details, config: ConsumerConfig) -> None:
-    if config.max_deliver not in (0, -1):
+    if config.max_deliver > 0:
         screen.row("Maximum Deliveries", number(config.max_deliver))
     screen.row_if("Sampling Rate", config.sample_freq)
     if config.rate_limit_bps:
         screen.row("Rate Limit", f"{size(config.rate_limit_bps // 8)} / second")
-    if config.max_ack_pending:
+    if config.max_ack_pending > 0:
         screen.row("Max Ack Pending", number(config.max_ack_pending))
     if config.max_waiting:
         screen.row("Max Waiting Pulls", number(config.max_waiting))

@@ -101,6 +101,10 @@ CONSUMERS: tuple[tuple[str, tuple[Step, ...]], ...] = (
 )
 OTHERS: tuple[tuple[str, tuple[Step, ...]], ...] = (
     ("pub d1.a hello -J", ()),
+    ("stream view D1 0", ()),
+    ("stream view D1 26", ()),
+    ("stream view D1 1 --id=-1", (("Next Page? (Y/n)", "y"),)),
+    ("stream view D1 1 --since 0", (("Next Page? (Y/n)", "n"),)),
     (
         "stream get D1",
         (

@@ -52,6 +52,10 @@ def running(*words: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, obje
             process.wait(PATIENCE_S)
 
 
+def data_home() -> Path:
+    return Path(os.environ["XDG_DATA_HOME"])
+
+
 def context_names() -> set[str]:
     folder = Path(os.environ["XDG_CONFIG_HOME"]) / "nats" / "context"
     return {path.stem for path in folder.glob("*.json")}
@@ -145,6 +149,7 @@ def test_a_port_that_is_taken_is_named(cli: Run) -> None:
     assert done.code == 1
     assert f"cannot listen on 127.0.0.1:{port}: " in done.err
     assert context_names() == set()
+    assert not data_home().exists()
 
 
 @pytest.mark.parametrize(
@@ -156,6 +161,10 @@ def test_a_port_that_is_taken_is_named(cli: Run) -> None:
         (("x", "--directory", "no\udcfftext"), "is no text that a configuration may have"),
     ],
 )
-def test_what_cannot_be_is_refused(cli: Run, words: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_is_refused_before_anything_is_written(
+    cli: Run, words: tuple[str, ...], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     done = cli("server", "run", *words)
     assert (done.code, told in done.err) == (1, True)
+    assert list(tmp_path.iterdir()) == []

@@ -1,5 +1,7 @@
 """Rows of the reports about servers, their connections and JetStream."""
 
+from dataclasses import replace
+
 import pytest
 
 from jsctl.api.cluster import PeerInfo
@@ -8,6 +10,7 @@ from jsctl.api.monitoring.jsz import JetStreamConfig, JetStreamStats, Jsz, MetaC
 from jsctl.api.monitoring.statsz import Statsz
 from jsctl.api.server import GatewayStat, RouteStat, ServerInfo, SlowConsumersStats
 from jsctl.render.column import documents
+from jsctl.render.reports.server import activity
 from jsctl.render.reports.server.connections import (
     CONNECTION_COLUMNS,
     ConnectionRow,
@@ -194,3 +197,11 @@ def test_accounts_sum_their_connections() -> None:
 def test_a_server_that_was_pinged(rtt_ns: int, shown: str) -> None:
     assert ping_line("n1", rtt_ns) == f"{'n1':<60} rtt={shown}"
     assert ping_line("\x1b[31mn", rtt_ns).startswith("\\x1b[31mn ")
+
+
+@pytest.mark.parametrize(("cpu", "shown"), [(0, "0.000"), (12.5, "12.500"), (0.0004, "0.000")])
+def test_the_use_of_a_processor_has_three_decimals(cpu: float, shown: str) -> None:
+    """In JSON a number without a fraction is a whole one."""
+    (column,) = [one for one in activity.SERVER_COLUMNS if one.key == "cpu"]
+    row = activity.ServerActivity("n1", replace(stats(), cpu=cpu))
+    assert column.cell(row) == shown

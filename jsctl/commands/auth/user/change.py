@@ -8,7 +8,7 @@ from jsctl.auth.entities import with_tags
 from jsctl.auth.store import check_name
 from jsctl.commands.auth.asking import ask_number
 from jsctl.commands.auth.selecting import Auth, now_s, signing_key_of
-from jsctl.commands.auth.user.credential import check_free, write_credential
+from jsctl.commands.auth.user.credential import check_free, credential_beside
 from jsctl.commands.auth.user.show import show_user
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Conflict
@@ -25,7 +25,7 @@ def add(call: Call) -> None:
     name = check_name(call.text("name"), "user")
     if account.user(name):
         raise Conflict(f"user {name} already exist")
-    path = Path(call.text("credential")) if call.text("credential") else None
+    path = _credential_path(call)
     if path is not None:
         check_free(path, force=call.flag("force"))
     answers = {"payload": PAYLOAD_DEFAULT} if call.flag("defaults") else _asked(call)
@@ -35,10 +35,13 @@ def add(call: Call) -> None:
         limits = replace(nats.rules.nats, **answers)
         nats = _edited(call, replace(nats, rules=replace(nats.rules, nats=limits)))
     auth.issuer.change_user(account, user, nats)
-    auth.store.save(operator)
-    if path is not None:
-        write_credential(auth.issuer, account, user, path)
+    with credential_beside(path, user):
+        auth.store.save(operator)
     show_user(call, user, account)
+
+
+def _credential_path(call: Call) -> Path | None:
+    return Path(call.text("credential")) if call.text("credential") else None
 
 
 def _asked(call: Call) -> dict[str, int]:
@@ -99,11 +102,12 @@ def edit(call: Call) -> None:
     nats = _tagged(call, user.claims.nats)
     if not account.is_scoped(user):
         nats = _edited(call, nats)
-    if nats != user.claims.nats:
+    changed = nats != user.claims.nats
+    if changed:
         auth.issuer.change_user(account, user, nats)
-        auth.store.save(operator)
-    if call.text("credential"):
-        write_credential(auth.issuer, account, user, Path(call.text("credential")))
+    with credential_beside(_credential_path(call), user):
+        if changed:
+            auth.store.save(operator)
     show_user(call, user, account)
 
 

@@ -88,6 +88,7 @@ _PUB = Group(
                 "Sets the max outstanding acks for fast publishing",
                 Kind.UNSIGNED,
                 default="1",
+                bits=16,
             ),
         ),
     ),

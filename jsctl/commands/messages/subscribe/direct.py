@@ -50,7 +50,7 @@ async def show_directly(
 def _start(call: Call, state: StreamState) -> tuple[int, str, str]:
     """The first sequence, or a time instead of it, and how to say it."""
     if call.given("start-sequence"):
-        sequence = call.unsigned("start-sequence")
+        sequence = call.integer("start-sequence")
         return sequence, "", f"starting with sequence {sequence}"
     if call.flag("last"):
         return state.last_seq, "", "starting with the last message received"

@@ -1,16 +1,15 @@
 """`--backup`: what is received goes into a backup, too."""
 
-import asyncio
-import signal
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 from jsctl.api.stream import StreamConfig
 from jsctl.api.subjects import AckSubject
 from jsctl.commands.messages.subscribe.show import Shown
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.finishing import asked_by_interrupt
 from jsctl.errors import JsctlError, UsageError
 from jsctl.render.humanize import number, size
 
@@ -56,7 +55,7 @@ async def recording(
                     recorder.add(subject, sequence, time_ns, block_of(headers), data)
 
                 shown.record = record
-                with _ended_by_signal():
+                with asked_by_interrupt():  # What came so far is kept.
                     yield
                 description = recorder.finish(time.time_ns(), 0)
             stage.describe(description)
@@ -67,18 +66,6 @@ async def recording(
         f"Backup of {number(recorder.messages)} messages ({size(recorder.bytes)}) "
         f"written to {Path(target).absolute()}, 0 dropped"
     )
-
-
-@contextmanager
-def _ended_by_signal() -> Iterator[None]:
-    """SIGTERM is an end as Ctrl-C is: what came so far is kept."""
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    assert task is not None
-    loop.add_signal_handler(signal.SIGTERM, task.cancel)
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(signal.SIGTERM)
 
 
 def _plain(target: Path, subjects: Sequence[str]) -> dict[str, object]:

@@ -10,6 +10,7 @@ from jsctl.commands.messages.subscribe.show import (
     Arrived,
     Shown,
     announce,
+    dump_folder,
     ignored_by,
     show_all,
     stored_of,
@@ -43,14 +44,15 @@ async def subscribe(call: Call) -> int:
     _check(call, subjects, jetstream=jetstream)
     if call.flag("graph"):
         return await _graph(call, subjects)
-    shown = Shown(call)
-    if jetstream:
-        from jsctl.commands.messages.subscribe.stream import subscribe_stream
+    with dump_folder(call) as folder:
+        shown = Shown(call, folder)
+        if jetstream:
+            from jsctl.commands.messages.subscribe.stream import subscribe_stream
 
-        await subscribe_stream(call, shown)
-    else:
-        async with recording(call, shown, list(subjects)):
-            await _subscribe_core(call, list(subjects), shown)
+            await subscribe_stream(call, shown)
+        else:
+            async with recording(call, shown, list(subjects)):
+                await _subscribe_core(call, list(subjects), shown)
     if shown.reporting:
         shown.report(redraw=False)
     return 0
@@ -115,9 +117,14 @@ async def _subscribe_core(call: Call, subjects: list[str], shown: Shown) -> None
             return
         await client.flush()
         acking = call.flag("ack")
-        if call.flag("inbox") or not (call.flag("raw") or call.text("dump")):
+        if call.flag("inbox") or _tells(call):
             _tell(call, subjects, acking=acking)
         await show_all(call, shown, arrived, client, _acknowledge if acking else None)
+
+
+def _tells(call: Call) -> bool:
+    """Whether it is said what is listened to; in files nobody would see it."""
+    return not call.flag("raw") and call.text("dump") in ("", "-")
 
 
 def _tell(call: Call, subjects: list[str], *, acking: bool) -> None:
@@ -142,7 +149,7 @@ async def _match_replies(
     prefix = call.settings.connection.inbox_prefix or "_INBOX"
     await client.subscribe(f"{prefix}.>", cb=_into(arrived, ""))
     await client.flush()
-    if not call.flag("raw") and not call.text("dump"):
+    if _tells(call):
         call.output.log(f"Matching replies with inbox prefix {prefix}.>")
     call.output.log(f"Subscribing on {', '.join(subjects)} ")
     waiting: dict[str, Msg] = {}

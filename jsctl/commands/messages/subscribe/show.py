@@ -4,7 +4,8 @@ import asyncio
 import json
 import time
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from time import monotonic_ns
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from jsctl.commands.toolkit.content.bodies import (
 )
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError
-from jsctl.files import write_at_once
+from jsctl.files import new_folder, write_at_once
 from jsctl.render.formats import as_json_line
 from jsctl.render.humanize import moment_ns, number
 from jsctl.render.reports.subjects import (
@@ -52,31 +53,21 @@ Arrived = asyncio.Queue[tuple[str, "Msg"]]
 class Shown:
     """Counts messages and prints them as the flags of `sub` say."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, folder: Path | None) -> None:
+        """`folder` is there, and messages become files in it."""
         self.call = call
         self.count = 0
         self.counts: dict[str, tuple[int, int]] = {}
         self.reporting = call.flag("report-subjects") or call.flag("report-subscriptions")
         self._limit = call.integer("count")
         self._started_ns = monotonic_ns()
-        self._folder = self._dump_folder()
+        self._folder = folder
         self.record: Record | None = None
 
     @property
     def done(self) -> bool:
         """Whether `--count` messages have been shown."""
         return bool(self._limit) and self.count >= self._limit
-
-    def _dump_folder(self) -> Path | None:
-        target = self.call.text("dump")
-        if not target or target == "-":
-            return None
-        folder = Path(target)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise JsctlError(f"cannot write to {target}: {error.strerror}") from None
-        return folder
 
     def show(
         self,
@@ -210,6 +201,25 @@ class Shown:
         if not output.machine:
             output.print()
         output.stdout.flush()
+
+
+@contextmanager
+def dump_folder(call: Call) -> Iterator[Path | None]:
+    """The folder of `--dump`, which is not left behind by what is refused; None for none.
+
+    Raises JsctlError.
+    """
+    target = call.text("dump")
+    if not target or target == "-":
+        yield None
+        return
+    folder = Path(target)
+    with ExitStack() as made:
+        try:
+            made.enter_context(new_folder(folder))
+        except OSError as error:
+            raise JsctlError(f"cannot write to {target}: {error.strerror}") from None
+        yield folder
 
 
 def _received(subject: str, reply: str, stored: AckSubject | None, *, direct: bool) -> str:

@@ -103,7 +103,7 @@ def _start(call: Call) -> tuple[dict[str, object], str]:
         return {"deliver_policy": DeliverPolicy.ALL}, ""
     kind = given[0]
     if kind == "start-sequence":
-        sequence = call.unsigned("start-sequence")
+        sequence = call.integer("start-sequence")
         fields: dict[str, object] = {
             "deliver_policy": DeliverPolicy.BY_START_SEQUENCE,
             "opt_start_seq": sequence,

@@ -6,7 +6,7 @@ from jsctl.commands.toolkit.grammar.spec import FORCE, JSON, Argument, Command, 
 _WAIT = Option(
     "wait",
     "Waits until other servers have all streams and consumers, for so long at most",
-    Kind.DURATION,
+    Kind.SPAN,
 )
 
 GROUP = Group(

@@ -14,8 +14,15 @@ from typing import NamedTuple
 
 from jsctl.auth.entities import OperatorEntity
 from jsctl.auth.store import Store
-from jsctl.commands.server.development.layout import Layout, passwords_of, written
-from jsctl.commands.toolkit.grammar.values import parse_size
+from jsctl.commands.server.development.layout import (
+    PASSWORDS,
+    PORT_MAX,
+    SERVERS_MAX,
+    Layout,
+    passwords_of,
+    written,
+)
+from jsctl.commands.toolkit.grammar.values import parse_size, parse_whole
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import (
     Conflict,
@@ -36,7 +43,6 @@ TITLES = {
     OPERATOR: "'jsctl auth' managed NATS Server configuration",
     CLUSTER: "Development cluster on this machine",
 }
-PORT_MAX = 65_535
 
 
 class Question(NamedTuple):
@@ -135,9 +141,10 @@ def _address(text: str) -> str:
 
 
 def _port(text: str) -> str:
-    if not 1 <= int(text) <= PORT_MAX:
+    port = parse_whole(text)
+    if not 1 <= port <= PORT_MAX:
         raise ValueError(f"a port is a number from 1 to {PORT_MAX}")
-    return text
+    return str(port)
 
 
 def _truth(text: str) -> str:
@@ -148,16 +155,23 @@ def _truth(text: str) -> str:
 
 def _bytes(text: str) -> str:
     try:
-        parse_size(text)
+        return str(parse_size(text))
     except UsageError as error:
         raise ValueError(str(error)) from None
-    return text
 
 
 def _count(text: str) -> str:
-    if int(text) < 1:
+    count = parse_whole(text)
+    if count < 1:
         raise ValueError("a number above 0")
-    return text
+    return str(count)
+
+
+def _servers(text: str) -> str:
+    count = _count(text)
+    if int(count) > SERVERS_MAX:
+        raise ValueError(f"a number from 1 to {SERVERS_MAX}")
+    return count
 
 
 _OF_OPERATOR = (
@@ -218,7 +232,7 @@ def _operator(call: Call) -> OperatorEntity:
 
 
 _OF_CLUSTER = (
-    Question("servers", "How many servers", "3", _count),
+    Question("servers", "How many servers", "3", _servers),
     Question("port", "The first port for clients", "4222", _port),
     Question("jetstream", "Enables JetStream", "true", _truth),
 )
@@ -236,8 +250,10 @@ def _cluster_files(call: Call, target: Path) -> dict[str, str]:
         monitor=False,
         passwords=passwords_of(None),
     )
+    if max(layout.ports) > PORT_MAX:
+        raise UsageError(f"port: the last one would be {max(layout.ports)}, above {PORT_MAX}")
     files = {f"{node}.conf": layout.configuration(at) for at, node in enumerate(layout.nodes)}
-    return {**files, "passwords.json": json.dumps(dict(layout.passwords), indent=2) + "\n"}
+    return {**files, PASSWORDS: json.dumps(dict(layout.passwords), indent=2) + "\n"}
 
 
 _FILES: Mapping[str, Callable[[Call, Path], dict[str, str]]] = {

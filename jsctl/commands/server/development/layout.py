@@ -20,6 +20,7 @@ from jsctl.settings import Context, ContextStore
 
 HOST = "127.0.0.1"
 ROUTE_OFFSET, MONITOR_OFFSET = 2000, 4000
+SERVERS_MAX, PORT_MAX = 9, 65_535
 PASSWORD_BYTES = 18
 USERS = ("local", "service", "system")
 ACCOUNTS = {"local": "USER", "service": "SERVICE", "system": "SYSTEM"}
@@ -27,6 +28,8 @@ SUFFIXES = {"local": "", "service": "_service", "system": "_system"}
 SERVICES = "service.>"
 """What users of the service account answer on, and users of the other one ask."""
 CLUSTER = "DEVELOPMENT"
+PASSWORDS = "passwords.json"
+"""Where they are kept, beside the configurations."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -106,10 +109,16 @@ class Layout:
         return f"cluster {{ name: {CLUSTER}, {listen}, routes: [ {routes} ] }}"
 
     def write(self) -> None:
-        """The configuration files; only their owner may read them. Raises JsctlError."""
-        make_folder(self.directory)
+        """The passwords and configurations; only their owner may read them. Raises JsctlError.
+
+        What no configuration may have is refused before anything is written.
+        """
+        files = {self.directory / PASSWORDS: json.dumps(dict(self.passwords), indent=2) + "\n"}
         for at, node in enumerate(self.nodes):
-            write_whole(self.config_path(node), self.configuration(at))
+            files[self.config_path(node)] = self.configuration(at)
+        make_folder(self.directory)
+        for path, text in files.items():
+            write_whole(path, text)
 
     def store_contexts(self, store: ContextStore) -> None:
         """A context for each user."""
@@ -151,20 +160,16 @@ def home_of(environ: Mapping[str, str], name: str) -> Path:
 
 def passwords_of(directory: Path | None) -> dict[str, str]:
     """Those of the last run in a directory, or new ones. Raises JsctlError for a broken file."""
-    path = directory / "passwords.json" if directory else None
+    path = directory / PASSWORDS if directory else None
     found: dict[str, object] = {}
     if path is not None and path.exists():
         try:
             found = jsontext.parse_object(read_bytes(path))
         except DecodeError as error:
             raise JsctlError(f"{path}: {error}") from None
-    passwords = {
+    return {
         user: known
         if isinstance(known := found.get(user), str) and known
         else secrets.token_urlsafe(PASSWORD_BYTES)
         for user in USERS
     }
-    if path is not None and passwords != found:
-        make_folder(path.parent)
-        write_whole(path, json.dumps(passwords, indent=2) + "\n")
-    return passwords

@@ -19,13 +19,21 @@ from pathlib import Path
 from jsctl import OWNER
 from jsctl.api.errors import ApiError
 from jsctl.client.connection import connect
-from jsctl.commands.server.development.layout import HOST, USERS, Layout, home_of, passwords_of
+from jsctl.commands.server.development.layout import (
+    HOST,
+    MONITOR_OFFSET,
+    PORT_MAX,
+    SERVERS_MAX,
+    USERS,
+    Layout,
+    home_of,
+    passwords_of,
+)
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Conflict, JsctlError, UsageError
 from jsctl.settings import Context, ContextStore, Settings
 
-SERVERS_MAX = 9
-PORT_MAX = 65_535 - 4_000 - SERVERS_MAX
+FIRST_PORT_MAX = PORT_MAX - MONITOR_OFFSET - SERVERS_MAX
 START_S = 60.0
 PAUSE_S = 0.05
 END_S = 20.0
@@ -77,8 +85,8 @@ def _layout(call: Call) -> Layout:
     name, servers, port = call.text("name"), call.integer("servers"), call.integer("port")
     if not 1 <= servers <= SERVERS_MAX:
         raise UsageError(f"--servers is a number from 1 to {SERVERS_MAX}, got {servers}")
-    if not 1 <= port <= PORT_MAX:
-        raise UsageError(f"--port is a number from 1 to {PORT_MAX}, got {port}")
+    if not 1 <= port <= FIRST_PORT_MAX:
+        raise UsageError(f"--port is a number from 1 to {FIRST_PORT_MAX}, got {port}")
     given = call.text("directory")
     directory = Path(given).expanduser().absolute() if given else home_of(call.environ, name)
     if call.flag("clean") and given and directory.exists() and any(directory.iterdir()):

@@ -13,7 +13,7 @@ _OPTIONS = (
     Option("cluster", "Limit to servers matching a cluster name"),
     Option("tags", "Limit to servers with these configured tags", Kind.LIST),
 )
-_WAIT = Argument("wait", "Wait for a certain number of responses", kind=Kind.UNSIGNED)
+_WAIT = Argument("wait", "Wait for a certain number of responses", kind=Kind.UNSIGNED, bits=32)
 _CONNECTION_SORTS = (
     *("cid", "start", "subs", "pending", "msgs_to", "msgs_from", "bytes_to", "bytes_from"),
     *("last", "idle", "uptime", "stop", "reason", "rtt"),

@@ -36,7 +36,7 @@ async def connections(call: Call) -> None:
         subscriptions_detail=call.flag("subscriptions"),
         offset=call.integer("offset"),
         limit=call.integer("limit"),
-        cid=call.unsigned("filter-cid"),
+        cid=call.integer("filter-cid"),
         state=STATES[call.text("filter-state")],
         user=call.text("filter-user"),
         acc=call.text("filter-account"),

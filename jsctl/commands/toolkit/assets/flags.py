@@ -19,4 +19,4 @@ BULK = (
     Option("match", "All whose names match a pattern as 'TMP_*', instead of a single one"),
     Option("dry-run", "With --match: only shows the names", Kind.FLAG),
 )
-WAIT = Option("wait", "Waits until all replicas have caught up, for so long at most", Kind.DURATION)
+WAIT = Option("wait", "Waits until all replicas have caught up, for so long at most", Kind.SPAN)

@@ -26,6 +26,8 @@ class Kind(Enum):
     DURATION = "duration"
     AGE = "age"
     """A duration, or `-1` for none."""
+    SPAN = "span"
+    """A duration that is not negative."""
     SIZE = "size"
     FILE = "file"
     INPUT = "input"
@@ -52,6 +54,8 @@ class Option:
     """The choices are not told in the help."""
     key: str = ""
     """What the value is found by, if not by the name: an argument may have that."""
+    bits: int = 64
+    """Of a number that has no sign: more are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,7 @@ class Argument:
     choices: tuple[str, ...] = ()
     metavar: str = ""
     kind: Kind = Kind.TEXT
+    bits: int = 64
 
 
 @dataclass(frozen=True, slots=True)

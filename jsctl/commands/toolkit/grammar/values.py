@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from jsctl.api.times import parse_duration
@@ -11,7 +12,7 @@ from jsctl.errors import UsageError
 Value = str | bool | tuple[str, ...] | None
 
 _COUNT = re.compile(r"[0-9]{1,20}")
-_DECIMAL = re.compile(r"[+-]?[0-9]{1,20}")
+_DECIMAL = re.compile(r"[+-]?[0-9]+(?:_[0-9]+)*")
 _WORD_END = 2**64
 _DIGITS_MAX = 80
 _SIZE = re.compile(r"\+?([0-9]+)(?:\.([0-9]*))?\s*(?:([kmgt])(?:i?b)?|b)?", re.IGNORECASE)
@@ -49,14 +50,26 @@ def parse_age(text: str) -> int:
     return found
 
 
+def parse_span(text: str) -> int:
+    """Nanoseconds. Raises ValueError."""
+    found = parse_duration(text)
+    if found < 0:
+        raise ValueError(f"expected a duration that is not negative, got '{text}'")
+    return found
+
+
 def parse_whole(text: str) -> int:
-    """A number of 64 bits, also as `0x1f`, `0b11` or `1_000`. Raises ValueError."""
-    try:
-        base = 10 if _DECIMAL.fullmatch(text) else 0
-        found = int(text, base) if text == text.strip() and len(text) < _DIGITS_MAX else None
-    except ValueError:
-        found = None
-    if found is None or not -_WORD_END // 2 <= found < _WORD_END // 2:
+    """A number of 64 bits, also as `0x1f`, `0o17`, `0b11` or `1_000`. Raises ValueError."""
+    return _parsed(text, -_WORD_END // 2, _WORD_END // 2)
+
+
+def _parsed(text: str, least: int, end: int) -> int:
+    """Zeros in front of a decimal number mean nothing."""
+    found = None
+    if text.isascii() and text == text.strip() and len(text) < _DIGITS_MAX:
+        with suppress(ValueError):
+            found = int(text, 10 if _DECIMAL.fullmatch(text) else 0)
+    if found is None or not least <= found < end:
         raise ValueError(f"expected a whole number, got '{text}'")
     return found
 
@@ -68,15 +81,17 @@ def is_count(text: str) -> bool:
 
 def parse_unsigned(text: str) -> int:
     """As `parse_whole`, without a sign: all 64 bits count. Raises ValueError."""
-    try:
-        found = parse_whole(text)
-    except ValueError:
-        if not _DECIMAL.fullmatch(text) or not 0 < int(text) < _WORD_END:
-            raise
-        found = int(text)
+    found = _parsed(text, -_WORD_END // 2, _WORD_END)
     if found < 0:
         raise ValueError(f"expected a number that is not negative, got '{text}'")
+    if text[0] in "+-":
+        raise ValueError(f"expected a number without a sign, got '{text}'")
     return found
+
+
+def parse_counted(text: str) -> int:
+    """A number with a sign or of all 64 bits: one that was checked before. Raises ValueError."""
+    return _parsed(text, -_WORD_END // 2, _WORD_END)
 
 
 def _pair(text: str) -> None:
@@ -100,6 +115,7 @@ _CHECKS: dict[Kind, Callable[[str], object]] = {
     Kind.UNSIGNED: parse_unsigned,
     Kind.DURATION: parse_duration,
     Kind.AGE: parse_age,
+    Kind.SPAN: parse_span,
     Kind.SIZE: parse_size,
     Kind.MAP: _pair,
 }
@@ -115,6 +131,8 @@ def check_value(declared: Option | Argument, text: str) -> str:
     check = _CHECKS.get(declared.kind)
     try:
         found = check(text) if check is not None else None
+        if declared.kind is Kind.UNSIGNED and parse_unsigned(text) >> declared.bits:
+            raise ValueError(f"expected a number of at most {declared.bits} bits, got '{text}'")
     except (ValueError, UsageError) as error:
         place = f"--{declared.name}" if isinstance(declared, Option) else declared.name
         raise UsageError(f"{place}: {error}") from None

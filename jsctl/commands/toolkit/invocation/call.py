@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from jsctl.api.times import parse_duration
 from jsctl.commands.toolkit.grammar.spec import Command, resolve
-from jsctl.commands.toolkit.grammar.values import Value, parse_size, parse_unsigned, parse_whole
+from jsctl.commands.toolkit.grammar.values import Value, parse_counted, parse_size
 from jsctl.commands.toolkit.invocation.output import Output
 from jsctl.commands.toolkit.invocation.prompts import NOT_CONFIRMED, Prompts
 from jsctl.errors import UsageError
@@ -73,14 +73,9 @@ class Call:
         """A whole number. Raises UsageError: arguments are not checked before."""
         text = self.text(name)
         try:
-            return parse_whole(text) if text else default
+            return parse_counted(text) if text else default
         except ValueError:
             raise UsageError(f"{name}: expected a whole number, got '{text}'") from None
-
-    def unsigned(self, name: str) -> int:
-        """A whole number of an option that has no sign; 0 when not given."""
-        text = self.text(name)
-        return parse_unsigned(text) if text else 0
 
     def duration(self, name: str, default: int = 0) -> int:
         """Nanoseconds. Raises UsageError."""

@@ -5,12 +5,18 @@ loop: in the middle of a step it might end what is about to be answered. Interru
 the first one are taken for the same; a later one ends whatever runs, be it what takes half-written
 files away. From before there is a loop until after it is closed interrupts are heard of here: what
 Python makes of one while a loop is made or closed is a loop that is half there.
+
+What asks the process to end (`kill`, a terminal that closes) is told in the same way, so that
+nothing half-written is left and the terminal is as it was. Then the process ends by that very
+signal, as it would have without, and after `ASKED_S` wherever it is.
 """
 
+import os
 import signal
+import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from time import monotonic
@@ -24,6 +30,14 @@ TOLD_AGAIN_S = 1.5
 """How long a command has at least to end after an interrupt, its cleaning up included."""
 ENDED_S = 1.0
 """How long what a command leaves behind has to end, as the making of a connection."""
+ASKED_S = 10.0
+"""How long a process that is asked to end has for it, whatever keeps it."""
+UNHEARD: Mapping[signal.Signals, "Callable[[int, FrameType | None], object] | signal.Handlers"] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+    signal.SIGHUP: signal.SIG_DFL,
+}
+"""Signals that are heard of, where nothing else was to become of them: `nohup` ignores one."""
 CO_COROUTINE = 0x80
 """As in `inspect`, which takes long to load."""
 
@@ -94,17 +108,38 @@ def _end_the_rest(loop: "AbstractEventLoop") -> None:
 
 @contextmanager
 def _heard() -> "Iterator[Hearing | None]":
-    """Interrupts are heard of within; None where nobody is to hear of them, or somebody else."""
+    """Signals are heard of within; None where nobody is to hear of them, or somebody else.
+
+    Does not return if one asked for the end of the process.
+    """
     ours = threading.current_thread() is threading.main_thread()
-    if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    heard = [one for one, before in UNHEARD.items() if ours and signal.getsignal(one) == before]
+    if not heard:
         yield None
         return
     hearing = Hearing()
-    signal.signal(signal.SIGINT, hearing)
+    for number in heard:
+        signal.signal(number, hearing)
     try:
         yield hearing
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number in heard:
+            signal.signal(number, UNHEARD[number])
+        hearing.end_if_asked()
+
+
+@contextmanager
+def asked_by_interrupt() -> Iterator[None]:
+    """Within it SIGTERM is to a command what an interrupt is, and nothing else."""
+    handler = signal.getsignal(signal.SIGTERM)
+    if not isinstance(handler, Hearing):
+        yield
+        return
+    signal.signal(signal.SIGTERM, lambda _number, frame: handler(signal.SIGINT, frame))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, handler)
 
 
 class Hearing:
@@ -114,17 +149,43 @@ class Hearing:
         self._task: Task[int | None] | None = None
         self._first = 0.0
         """When the first one came; 0 until then."""
+        self._number = signal.SIGINT
+        """Which one that was."""
+        self._late: threading.Timer | None = None
         self.told = False
         """Whether the command knows of it."""
 
-    def __call__(self, _number: int, _frame: FrameType | None) -> None:
+    def __call__(self, number: int, _frame: FrameType | None) -> None:
         """One came."""
         if not self._first:
-            self._first = monotonic()
+            self._note(number)
             self._ask()
         elif monotonic() > self._first + TOLD_AGAIN_S:
             self.told = True
             raise KeyboardInterrupt
+
+    def at_once(self, number: int, _frame: FrameType | None) -> None:
+        """One came while nothing is done but wait for a person or a pipe."""
+        if not self._first:
+            self._note(number)
+        self.told = True
+        raise KeyboardInterrupt
+
+    def _note(self, number: int) -> None:
+        self._first, self._number = monotonic(), signal.Signals(number)
+        if self._number is not signal.SIGINT:
+            self._late = threading.Timer(ASKED_S, os._exit, [128 + number])
+            self._late.daemon = True
+            self._late.start()
+
+    def end_if_asked(self) -> None:
+        """Ends the process by the signal that asked for it; nobody hears of that any more."""
+        if self._late is None:
+            return
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+        signal.signal(self._number, signal.SIG_DFL)
+        signal.raise_signal(self._number)
 
     @contextmanager
     def by(self, task: "Task[int | None]") -> "Iterator[None]":

@@ -74,7 +74,13 @@ class Output:
             self.stdout.write(text + "\n")
 
     def names(self, names: Iterable[str]) -> None:
-        """Names, one a line: as they are for programs, what is not seen made visible to people."""
+        """Names, one a line: as they are for programs, what is not seen made visible to people.
+
+        In a format that was asked for they are a list.
+        """
+        if self.asked and self.form != "names":
+            self.json([*names])
+            return
         people = self._terminal.isatty()
         for name in names:
             self.print(safe(name) if people else name)
@@ -151,7 +157,8 @@ class Output:
 
             self.print(render_rows(rows, columns, self.form, title=title))
             return
-        shown = self.fitting(rows, columns, raw=raw) if not footer else list(columns)
+        whole = footer or self.theme.separator or self.theme.pipes
+        shown = list(columns) if whole else self.fitting(rows, columns, raw=raw)
         cells = [[column.cell(row, raw=raw) for column in shown] for row in rows]
         self.print(
             table(
@@ -199,7 +206,8 @@ class Output:
         return shown
 
     def details(self, screen: Details) -> None:
-        """An info screen; as rows of section, name and value where a table is asked for."""
+        """An info screen; as rows of section, name and value where a table is asked for. What
+        changes tables alone (`NATS_TABLE_FORMAT`) is nothing to it."""
         if self.form in ("csv", "tsv"):
             from jsctl.render.formats import render_rows
 
@@ -224,13 +232,16 @@ def make_output(render: str, scheme: str, environ: Mapping[str, str]) -> Output:
     )
     form = render or ("md" if for_models else _TABLE_FORMATS.get(wanted, wanted))
     separator = "" if render else _SEPARATORS.get(form, "")
-    if separator or form not in ("table", "json", "jsonl", "yaml", "csv", "tsv", "md", "names"):
+    pipes = form == "md" and not render
+    drawn = bool(separator) or pipes
+    if drawn or form not in ("table", "json", "jsonl", "yaml", "csv", "tsv", "md", "names"):
         form = "table"
     if scheme == "double" and not sys.stdout.isatty():
         scheme = ""
     theme = replace(
         theme_of(scheme, colour=colour, ascii_only=ascii_only),
         separator=separator,
+        pipes=pipes,
         markdown=for_models,
     )
     return Output(sys.stdout, sys.stderr, theme, form, asked=bool(render))

@@ -1,51 +1,39 @@
 """A bar for work that takes a while, on stderr, and only for people who see it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from jsctl.commands.toolkit.invocation.call import Call
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as Bars
     from rich.progress import ProgressColumn
 
 
-class Progress:
-    """One bar of bytes; nothing is shown off a terminal, without a total, or when unwanted."""
+@contextmanager
+def bar_of(call: Call, total_bytes: int) -> "Iterator[Callable[[int], None]]":
+    """A bar while the body runs, and what is told of so many more bytes that are done.
 
-    def __init__(self, call: Call, total_bytes: int) -> None:
-        self._bars: Bars | None = None
-        wanted = call.flag("progress") and not call.settings.trace
-        if wanted and total_bytes and call.output.stderr.isatty():
-            self._bars = self._started(call, total_bytes)
+    However that ends, the terminal is as it was. Nothing is shown off a terminal, without a total,
+    or when unwanted.
+    """
+    wanted = call.flag("progress") and not call.settings.trace
+    if not (wanted and total_bytes and call.output.stderr.isatty()):
+        yield lambda done_bytes: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
 
-    def _started(self, call: Call, total_bytes: int) -> "Bars":
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            DownloadColumn,
-            TimeRemainingColumn,
-            TransferSpeedColumn,
-        )
-        from rich.progress import Progress as Bars
-
-        columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-        bars = Bars(*columns, console=Console(file=call.output.stderr))
-        bars.add_task("", total=total_bytes)
-        bars.start()
-        return bars
-
-    def add(self, done_bytes: int) -> None:
-        """So much more is done."""
-        if self._bars is not None:
-            self._bars.advance(self._bars.task_ids[0], done_bytes)
-
-    def end(self) -> None:
-        """Leaves the bar as it is."""
-        if self._bars is not None:
-            self._bars.stop()
-            self._bars = None
+    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(file=call.output.stderr)) as bars:
+        task = bars.add_task("", total=total_bytes)
+        yield lambda done_bytes: bars.advance(task, done_bytes)
 
 
 class Counted(Protocol):
@@ -64,8 +52,13 @@ def counting(call: Call, total: int = 0, what: str = "") -> "Iterator[Counted]":
         yield lambda left, of="": None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bars
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     columns: list[ProgressColumn] = [
         TextColumn("{task.description}", markup=False),
@@ -73,7 +66,7 @@ def counting(call: Call, total: int = 0, what: str = "") -> "Iterator[Counted]":
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     ]
-    with Bars(*columns, console=Console(file=call.output.stderr)) as bars:
+    with Progress(*columns, console=Console(file=call.output.stderr)) as bars:
         tasks = {what: bars.add_task(what, total=total)} if total else {}
 
         def told(left: int, of: str = "") -> None:

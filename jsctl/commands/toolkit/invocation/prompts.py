@@ -1,14 +1,13 @@
 """Questions, asked only when stdin and stdout are both terminals; names in them may be anything."""
 
 import os
-import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from jsctl.commands.toolkit.invocation.reading import was_interrupted
+from jsctl.commands.toolkit.invocation.reading import broken_off
 from jsctl.errors import Aborted, NeedsConfirmation
 from jsctl.render.table import readable
 
@@ -90,7 +89,7 @@ class Prompts:
         told = "[? for help] " if help_text else ""
         for _ in range(TRIES_MAX):
             try:
-                with _interruptible():
+                with broken_off():
                     answer = getpass(f"{self.mark} {question} {told}", sys.stderr)
                 if answer == "?" and help_text:
                     told = self._helped(help_text)
@@ -156,7 +155,7 @@ class Prompts:
 
     def _line(self, question: str) -> str:
         try:
-            with _interruptible():
+            with broken_off():
                 sys.stderr.write(readable(f"{self.mark} {question} "))
                 sys.stderr.flush()
                 line = sys.stdin.readline()
@@ -188,7 +187,7 @@ def _run_beside(asking: "Application[object]") -> str | None:
 
     threading.Thread(target=run).start()
     try:
-        with _interruptible():
+        with broken_off():
             ended.wait()
     except KeyboardInterrupt:
         while not ended.wait(LOOK_S):  # It gives the terminal back, and may not have begun yet.
@@ -221,18 +220,3 @@ def _nothing_for_nothing(asking: "Application[object]") -> None:
         """Until something is found."""
 
     asking.key_bindings = merge_key_bindings([asking.key_bindings or KeyBindings(), keys])
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Ctrl-C ends the reading at once: the event loop would only hear of it behind the answer."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        if was_interrupted(before):
-            raise KeyboardInterrupt
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -7,10 +7,11 @@ who reads a pipe that stays open would go on reading.
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
-from jsctl.commands.toolkit.invocation.finishing import Hearing
+from jsctl.commands.toolkit.invocation.finishing import UNHEARD, Hearing
 
 T = TypeVar("T")
 
@@ -20,21 +21,31 @@ def interruptible(read: "Callable[[], T]") -> "T":
 
     Only the main thread hears of signals; in others it is as it is without.
     """
+    with broken_off():
+        return read()
+
+
+@contextmanager
+def broken_off() -> Iterator[None]:
+    """A signal ends the body at once. Raises KeyboardInterrupt for it, and for one that came
+    before: who begins to wait in this step of a loop would not hear of that."""
     if threading.current_thread() is not threading.main_thread():
-        return read()
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in UNHEARD}
+    hearing = next((one for one in before.values() if isinstance(one, Hearing)), None)
+    for number, handler in before.items():
+        if isinstance(handler, Hearing):
+            signal.signal(number, handler.at_once)
+    if hearing is None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        if was_interrupted(before):
+        if (hearing is not None and hearing.take()) or _is_cancelled():
             raise KeyboardInterrupt
-        return read()
+        yield
     finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def was_interrupted(handler: object) -> bool:
-    """Whether an interrupt came that this handler of signals, or the task, knows of: who begins to
-    wait in this step of a loop would not hear of it."""
-    return (isinstance(handler, Hearing) and handler.take()) or _is_cancelled()
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _is_cancelled() -> bool:

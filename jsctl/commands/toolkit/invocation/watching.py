@@ -15,6 +15,9 @@ _OTHER_SCREEN, _OWN_SCREEN = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 _AT_ONCE, _SHOWN = "\x1b[?2026h\x1b[H", "\x1b[J\x1b[?2026l"
 _REST_OF_LINE = "\x1b[K"
 
+_BETWEEN = {"yaml": "---\n", "jsonl": ""}
+"""What stands between two rounds off a terminal, where that is no empty line."""
+
 Report = Callable[[Call], Awaitable[int | None]]
 
 
@@ -22,7 +25,7 @@ async def watched(call: Call, report: Report) -> int | None:
     """The report once, or with `--watch` until Ctrl-C; the first round may fail, later ones not.
 
     On a terminal it fills the screen and what was shown last stays; elsewhere a blank line stands
-    between the rounds.
+    between the rounds, or what the format has for that.
     """
     seconds = call.integer("watch")
     if seconds > 0 and call.text("archive"):
@@ -87,7 +90,8 @@ class _Screen:
 
     def _draw(self, text: str) -> None:
         if not self.terminal:
-            self._out.write(f"\n{text}" if self.rounds else text)
+            between = _BETWEEN.get(self._call.output.form, "\n")
+            self._out.write(between + text if self.rounds else text)
         else:
             now = time.strftime("%H:%M:%S")
             line = self._keys.line if self._keys else "Ctrl-C leaves"

@@ -112,7 +112,7 @@ SERVER_COLUMNS: tuple[Column[ServerActivity], ...] = (
         lambda row: number(row.stats.slow_consumers),
     ),
     Column("mem", "Memory", lambda row: row.stats.mem, lambda row: size(row.stats.mem)),
-    Column("cpu", "CPU", lambda row: row.stats.cpu, lambda row: number(row.stats.cpu)),
+    Column("cpu", "CPU", lambda row: row.stats.cpu, lambda row: number(float(row.stats.cpu))),
     Column("cores", "Cores", lambda row: row.stats.cores, lambda row: number(row.stats.cores)),
     Column(
         "routes",

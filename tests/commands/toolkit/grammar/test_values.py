@@ -2,7 +2,7 @@
 
 import pytest
 
-from jsctl.commands.toolkit.grammar.spec import Kind, Option
+from jsctl.commands.toolkit.grammar.spec import Argument, Kind, Option
 from jsctl.commands.toolkit.grammar.values import check_value, is_count, parse_size
 from jsctl.errors import UsageError
 
@@ -17,11 +17,40 @@ def test_values_are_checked_by_kind() -> None:
     for kind, wrong in (
         (Kind.INTEGER, "x"),
         (Kind.DURATION, "5 minutes"),
+        (Kind.SPAN, "-5m"),
         (Kind.SIZE, "1X"),
         (Kind.MAP, "novalue"),
     ):
         with pytest.raises(UsageError):
             check_value(Option("o", "", kind), wrong)
+
+
+@pytest.mark.parametrize(
+    ("text", "bits"), [("0", 64), ("0x_f", 64), (str(2**64 - 1), 64), ("65535", 16)]
+)
+def test_numbers_without_a_sign_have_so_many_bits(text: str, bits: int) -> None:
+    for declared in (
+        Option("n", "", Kind.UNSIGNED, bits=bits),
+        Argument("n", "", kind=Kind.UNSIGNED, bits=bits),
+    ):
+        assert check_value(declared, text) == str(int(text, 0))
+
+
+@pytest.mark.parametrize(
+    ("text", "bits", "told"),
+    [
+        ("-1", 64, "not negative"),
+        ("+5", 64, "without a sign"),
+        ("-0", 64, "without a sign"),
+        ("65536", 16, "at most 16 bits"),
+        (str(2**32), 32, "at most 32 bits"),
+        (str(2**64), 64, "a whole number"),
+        ("", 64, "a whole number"),
+    ],
+)
+def test_what_is_no_number_without_a_sign_is_refused(text: str, bits: int, told: str) -> None:
+    with pytest.raises(UsageError, match=f"^--n: expected .*{told}"):
+        check_value(Option("n", "", Kind.UNSIGNED, bits=bits), text)
 
 
 NO_SIZES = [

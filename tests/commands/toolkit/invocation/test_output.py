@@ -12,9 +12,9 @@ from jsctl.render.column import Column
     ("environ", "form", "corner"),
     [
         ({}, "table", "╭"),
-        ({"NATS_TABLE_FORMAT": "markdown"}, "md", "╭"),
+        ({"NATS_TABLE_FORMAT": "markdown"}, "table", "╭"),
         ({"NATS_TABLE_FORMAT": "csv"}, "table", "╭"),
-        ({"LLMFORMAT": "1"}, "md", "╭"),
+        ({"LLMFORMAT": "1"}, "table", "╭"),
         ({"LLMFORMAT": "0"}, "table", "╭"),
         ({"JSCTL_ASCII": "1"}, "table", "+"),
         ({"TERM": "dumb"}, "table", "+"),
@@ -29,6 +29,10 @@ def test_the_environment_chooses_the_looks(environ: dict[str, str], form: str, c
 def test_tables_as_they_are_drawn_and_those_for_programs() -> None:
     environ = {"NATS_TABLE_FORMAT": "csv"}
     assert make_output("", "", environ).theme.separator == ","
+    for markdown in ({"NATS_TABLE_FORMAT": "md"}, {"LLMFORMAT": "1"}):
+        theme = make_output("", "", markdown).theme
+        assert (theme.pipes, theme.markdown) == (True, "LLMFORMAT" in markdown)
+        assert not make_output("md", "", {"NATS_TABLE_FORMAT": "md"}).theme.pipes
     asked = make_output("csv", "", environ)
     assert (asked.form, asked.theme.separator) == ("csv", "")
 

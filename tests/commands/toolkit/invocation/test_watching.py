@@ -35,3 +35,16 @@ def test_the_first_round_may_fail(cli: Run) -> None:
     result = cli("-s", "127.0.0.1:1", "server", "report", "mem", "--watch", "1")
     assert (result.code, result.out) == (1, "")
     assert "no servers available" in result.err
+
+
+def test_rounds_in_a_pipe_are_documents_of_their_format(server: Server) -> None:
+    """Those of YAML are no single one, and there are no empty lines of JSON."""
+    import yaml
+
+    gateways = (*words(server)[:-3], "gateways", "--watch", "1")
+    assert b"[]\n---\n[]\n" in in_a_pipe((*gateways, "-o", "yaml"), b"[]\n", 2)
+    found = in_a_pipe((*words(server), "-o", "yaml"), b"---", 2)
+    documents = list(yaml.safe_load_all(found))
+    assert len(documents) > 2
+    assert all(set(one) == {"n1", "n2", "n3"} for one in documents)
+    assert all(line for line in in_a_pipe((*words(server), "-o", "jsonl"), b"n1", 2).splitlines())

@@ -45,7 +45,7 @@ def _one(call: Call, nats: Account) -> Mappings:
     before = nats.mappings.get(source, ())
     if any(one.subject == target for one in before):
         raise Conflict(f"mapping {source} -> {target} already exists")
-    one = WeightedMapping(target, call.unsigned("weight"), call.text("cluster"))
+    one = WeightedMapping(target, call.integer("weight"), call.text("cluster"))
     return {source: (*before, one)}
 
 
