@@ -17,11 +17,13 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import is_dataclass
 from typing import Any, NoReturn
 
 from jsctl import OWNER
+from jsctl.api.codec import keys_of
 from jsctl.broker import lazy
 from jsctl.dataclass import write_ahead
 from jsctl.entry import serve_broker
@@ -40,7 +42,10 @@ LATE = (
     "jsctl.broker.accel._sockets",
     "jsctl.broker.accel._syncs",
     "jsctl.broker.routing.setup",
+    "jsctl.broker.server.http.http_connection",
     "jsctl.broker.store.disk",
+    "jsctl.broker.store.tree.strangers",
+    "ctypes",
     "encodings.idna",
     "stringprep",
 )
@@ -58,10 +63,10 @@ def serve(own: socket.socket) -> list[str]:
     statuses: dict[int, int] = {}
     """Of children that have ended, for who asks once more as he was interrupted."""
     others: list[int] = []
-    more = True
+    ahead = _ahead()
     while True:
-        while more and not select.select([own], [], [], 0)[0]:
-            more = lazy.ahead(optional=True) or write_ahead(1)
+        while not select.select([own], [], [], 0)[0] and next(ahead, False):
+            pass
         request, files = _next(own)
         if not request:
             _kill(children, others)
@@ -113,6 +118,17 @@ def _load_late() -> None:
     for place in LATE:
         with suppress(ImportError):  # The compiled ones may not be there.
             lazy.load(place)
+
+
+def _ahead() -> Iterator[bool]:
+    """Do a part of what each child would do for itself, at each step."""
+    while lazy.ahead(optional=True) or write_ahead(1):
+        yield True
+    for name in [name for name in sys.modules if name.startswith("jsctl.api.")]:
+        for one in [*vars(sys.modules[name]).values()]:
+            if isinstance(one, type) and is_dataclass(one) and one.__module__ == name:
+                keys_of(one)
+                yield True
 
 
 def _child(asked: Mapping[str, Any], log: int, owner: int, mask: Iterable[int]) -> list[str]:

@@ -18,7 +18,7 @@ way back to whom it is about.
 """
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -67,9 +67,18 @@ class Assigned:
     """By way of another object, so that the module need not know its class."""
 
 
-def classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
+Nodes = Sequence[ast.AST]
+"""All of a module."""
+
+
+def walked(texts: dict[str, str]) -> dict[str, Nodes]:
+    """The modules of these texts, each read and walked once."""
+    return {path: [*ast.walk(ast.parse(text))] for path, text in texts.items()}
+
+
+def classes(nodes: Nodes) -> Iterator[ast.ClassDef]:
     """Those of a module, also below conditions."""
-    yield from (one for one in ast.walk(tree) if isinstance(one, ast.ClassDef))
+    yield from (one for one in nodes if isinstance(one, ast.ClassDef))
 
 
 def is_none(value: ast.expr | None) -> bool:
@@ -102,11 +111,10 @@ def pairs(step: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr | None]]:
             yield from ((one, None) for one in target.elts)
 
 
-def assigned(tree: ast.Module) -> Iterator[Assigned]:
+def assigned(nodes: Nodes) -> Iterator[Assigned]:
     """What a module assigns to objects that are not its methods' own, but None: to take what is
     there, and leave nothing, fills in nothing."""
-    steps = (step for step in ast.walk(tree) if isinstance(step, ast.Assign))
-    for step in steps:
+    for step in (one for one in nodes if isinstance(one, ast.Assign)):
         for target, value in pairs(step):
             if isinstance(target, ast.Attribute) and not is_none(value):
                 of = target.value
@@ -114,15 +122,14 @@ def assigned(tree: ast.Module) -> Iterator[Assigned]:
                     yield Assigned(target.attr, step.lineno, isinstance(of, ast.Attribute))
 
 
-def words(tree: ast.Module) -> set[str]:
+def words(nodes: Nodes) -> set[str]:
     """Names that a module imports."""
-    found = (one.names for one in ast.walk(tree) if isinstance(one, ast.ImportFrom))
+    found = (one.names for one in nodes if isinstance(one, ast.ImportFrom))
     return {alias.name for names in found for alias in names}
 
 
-def breaches(texts: dict[str, str], records: Collection[str]) -> tuple[list[str], set[str]]:
+def breaches(trees: dict[str, Nodes], records: Collection[str]) -> tuple[list[str], set[str]]:
     """Where fields of other modules' classes are filled in, and the records of which that is so."""
-    trees = {path: ast.parse(text) for path, text in texts.items()}
     empty: dict[str, dict[str, str]] = {}
     """Name of a field -> classes that begin without, and where they are."""
     for path, tree in trees.items():
@@ -151,28 +158,26 @@ def named(called: ast.expr) -> str:
     return called.attr if isinstance(called, ast.Attribute) else ""
 
 
-def made_here(part: ast.AST) -> dict[str, str]:
+def made_here(steps: Sequence[ast.Assign]) -> dict[str, str]:
     """Variable -> what was called for it: its class, if it is one."""
     found: dict[str, str] = {}
-    for step in ast.walk(part):
-        if isinstance(step, ast.Assign) and isinstance(step.value, ast.Call):
+    for step in steps:
+        if isinstance(step.value, ast.Call):
             found |= {
                 one.id: named(step.value.func) for one in step.targets if isinstance(one, ast.Name)
             }
     return found
 
 
-def finished_later(texts: dict[str, str]) -> list[tuple[str, str]]:
+def finished_later(trees: dict[str, Nodes]) -> list[tuple[str, str]]:
     """(class, where) of objects that a function of another module makes and then assigns to."""
-    trees = {path: ast.parse(text) for path, text in texts.items()}
     homes = {made.name: path for path, tree in trees.items() for made in classes(tree)}
     found: dict[tuple[str, str], None] = {}
     for path, tree in trees.items():
-        for part in ast.walk(tree):
-            if not isinstance(part, ast.FunctionDef):
-                continue
-            made = made_here(part)
-            for step in (one for one in ast.walk(part) if isinstance(one, ast.Assign)):
+        for part in (one for one in tree if isinstance(one, ast.FunctionDef)):
+            steps = [one for one in ast.walk(part) if isinstance(one, ast.Assign)]
+            made = made_here(steps)
+            for step in steps:
                 for target, value in pairs(step):
                     if not isinstance(target, ast.Attribute) or is_none(value):
                         continue
@@ -199,9 +204,9 @@ def lists_of_callbacks(made: ast.ClassDef) -> set[str]:
     }
 
 
-def put_elsewhere(tree: ast.Module) -> Iterator[tuple[str, int]]:
+def put_elsewhere(nodes: Nodes) -> Iterator[tuple[str, int]]:
     """(field, line) where something is put into a field of another object."""
-    for call in (one for one in ast.walk(tree) if isinstance(one, ast.Call)):
+    for call in (one for one in nodes if isinstance(one, ast.Call)):
         put = call.func
         if not isinstance(put, ast.Attribute) or put.attr not in ("append", "add"):
             continue
@@ -212,9 +217,8 @@ def put_elsewhere(tree: ast.Module) -> Iterator[tuple[str, int]]:
             yield field.attr, call.lineno
 
 
-def called_back(texts: dict[str, str]) -> list[tuple[str, str]]:
+def called_back(trees: dict[str, Nodes]) -> list[tuple[str, str]]:
     """(class, where) of functions that other modules put into such a field."""
-    trees = {path: ast.parse(text) for path, text in texts.items()}
     holders: dict[str, dict[str, str]] = {}
     for path, tree in trees.items():
         for made in classes(tree):
@@ -245,10 +249,10 @@ def broker() -> dict[str, str]:
 
 
 def test_nothing_is_filled_in_from_outside() -> None:
-    texts = broker()
-    found, needed = breaches(texts, RECORDS)
+    trees = walked(broker())
+    found, needed = breaches(trees, RECORDS)
     assert not found, "given when it is made, or told by a method:\n" + "\n".join(found)
-    more = [*finished_later(texts), *called_back(texts)]
+    more = [*finished_later(trees), *called_back(trees)]
     wrong = [f"{where} of {name}" for name, where in more if name not in RECORDS]
     assert not wrong, "given when it is made, or noted as a fact:\n" + "\n".join(wrong)
     needed |= {name for name, _ in more}
@@ -275,7 +279,7 @@ def test_facts_name_no_way_back() -> None:
 )
 def test_what_is_finished_later_is_found(text: str, expected: list[str]) -> None:
     texts = {"owner.py": text} if "class" in text else {"child.py": DECLARED, "owner.py": text}
-    assert [name for name, _ in finished_later(texts)] == expected
+    assert [name for name, _ in finished_later(walked(texts))] == expected
 
 
 @pytest.mark.parametrize(
@@ -289,7 +293,8 @@ def test_what_is_finished_later_is_found(text: str, expected: list[str]) -> None
 )
 def test_who_is_called_back_is_found(text: str, expected: list[str]) -> None:
     child = "class Child:\n    told: list[Callable[[], None]]\n    plain: list[int]\n"
-    assert [name for name, _ in called_back({"child.py": child, "owner.py": text})] == expected
+    texts = {"child.py": child, "owner.py": text}
+    assert [name for name, _ in called_back(walked(texts))] == expected
 
 
 BEGINS_WITHOUT = """class Child:
@@ -315,11 +320,13 @@ DECLARED = "class Child:\n    owner: Owner | None = None\n    x: int = 1\n"
     ],
 )
 def test_what_is_filled_in_is_found(child: str, text: str, expected: list[str]) -> None:
-    found, _ = breaches({"child.py": child, "owner.py": text}, ())
+    found, _ = breaches(walked({"child.py": child, "owner.py": text}), ())
     assert [one.split()[1] for one in found] == expected
-    assert breaches({"child.py": child + "one.owner = 1", "owner.py": ""}, ()) == ([], set())
+    texts = {"child.py": child + "one.owner = 1", "owner.py": ""}
+    assert breaches(walked(texts), ()) == ([], set())
 
 
 def test_records_may_be_filled_in() -> None:
     text = "from child import Child\nmade.owner = me"
-    assert breaches({"child.py": DECLARED, "owner.py": text}, ["Child"]) == ([], {"Child"})
+    texts = {"child.py": DECLARED, "owner.py": text}
+    assert breaches(walked(texts), ["Child"]) == ([], {"Child"})

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from nats.aio.msg import Msg
 
 from jsctl.commands.toolkit.archives.files import Reader
 from jsctl.testing import BrokerFactory
+from tests.support.forked import jsctl
 
 pytestmark = pytest.mark.processes
 PREFIX = ("--js-api-prefix", "FAKE")
@@ -54,15 +54,10 @@ async def test_an_answer_of_another_shape_is_an_error(
     client = await nats.connect(broker.url)
     await client.subscribe("FAKE.>", cb=answer)
     await client.flush()
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "jsctl", "-s", broker.url, *PREFIX, *words),
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    _, err = await process.communicate()
+    done = await asyncio.to_thread(jsctl, ["-s", broker.url, *PREFIX, *words])
     await client.close()
-    last = err.decode().splitlines()[-1]
-    assert (process.returncode, last.startswith(f"jsctl: error: {told}")) == (1, True), err.decode()
+    last = done.stderr.splitlines()[-1]
+    assert (done.returncode, last.startswith(f"jsctl: error: {told}")) == (1, True), done.stderr
 
 
 async def test_a_backup_of_an_answer_of_another_shape_fails(
@@ -83,16 +78,11 @@ async def test_a_backup_of_an_answer_of_another_shape_fails(
     await client.subscribe("FAKE.>", cb=answer)
     await client.flush()
     target = tmp_path / "made"
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "jsctl", "-s", broker.url, *PREFIX),
-        *("backup", "account", str(target), "-f"),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await process.communicate()
+    words = ["-s", broker.url, *PREFIX, "backup", "account", str(target), "-f"]
+    done = await asyncio.to_thread(jsctl, words)
     await client.close()
-    assert (process.returncode, err) == (1, b"jsctl: error: backup failed\n")
-    assert b"\n  S: json: cannot unmarshal object" in out
+    assert (done.returncode, done.stderr) == (1, "jsctl: error: backup failed\n")
+    assert "\n  S: json: cannot unmarshal object" in done.stdout
     assert not target.exists()
 
 
@@ -108,28 +98,20 @@ async def test_a_check_of_an_answer_of_another_shape_is_critical(
     client = await nats.connect(broker.url)
     await client.subscribe("FAKE.>", cb=answer)
     await client.flush()
-    words = ("server", "check", "stream", "--stream", "S")
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "jsctl", "-s", broker.url, *PREFIX, *words),
-        stdout=asyncio.subprocess.PIPE,
-    )
-    out, _ = await process.communicate()
+    words = ["-s", broker.url, *PREFIX, "server", "check", "stream", "--stream", "S"]
+    done = await asyncio.to_thread(jsctl, words)
     await client.close()
     told = f"CRITICAL S Crit:Check failed: {UNREADABLE}string"
-    assert (process.returncode, out.decode()[: len(told)]) == (2, told)
+    assert (done.returncode, done.stdout[: len(told)]) == (2, told)
 
 
-async def gathered(url: str, target: Path, *words: str) -> bytes:
+async def gathered(url: str, target: Path, *words: str) -> str:
     """What `audit gather` says."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "jsctl", "-s", url, "--user", "s", "--password", "s"),
-        *("audit", "gather", "--no-server-profiles", "-o", str(target), *words),
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    _, err = await process.communicate()
-    assert process.returncode == 0, err.decode()
-    return err
+    login = ("-s", url, "--user", "s", "--password", "s")
+    line = [*login, "audit", "gather", "--no-server-profiles", "-o", str(target), *words]
+    done = await asyncio.to_thread(jsctl, line)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
 
 
 async def test_a_server_that_is_slow_is_gathered_too(
@@ -155,7 +137,7 @@ async def test_a_server_that_is_slow_is_gathered_too(
     parts = ("--no-server-endpoints", "--no-account-endpoints", "--no-streams", "--timeout", "2s")
     err = await gathered(broker.url, tmp_path / "a.zip", *parts)
     await client.close()
-    assert b"Discovered 3 servers" in err and b"Discovered server 'slow'" in err
+    assert "Discovered 3 servers" in err and "Discovered server 'slow'" in err
 
 
 async def test_one_server_that_cannot_be_read_keeps_nothing_of_the_others(
@@ -181,9 +163,9 @@ async def test_one_server_that_cannot_be_read_keeps_nothing_of_the_others(
     target = tmp_path / "a.zip"
     err = await gathered(broker.url, target, "--no-account-endpoints")
     await client.close()
-    assert err.count(b"the answer of a server cannot be read") >= 2
-    assert b"VARZ from server w: no subject can have that name" in err
-    assert b'tag "server" has more than 1024 letters' in err
+    assert err.count("the answer of a server cannot be read") >= 2
+    assert "VARZ from server w: no subject can have that name" in err
+    assert 'tag "server" has more than 1024 letters' in err
     reader = Reader(target)
     assert len(reader.names("server")) == 1
     assert len(list(reader.each(artifact_type="variables"))) == 1

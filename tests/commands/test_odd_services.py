@@ -3,7 +3,6 @@ they say ends a command otherwise than with its output or one line."""
 
 import asyncio
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ import pytest
 from nats.aio.msg import Msg
 
 from jsctl.testing import Broker, BrokerFactory
+from tests.support.forked import jsctl
 
 pytestmark = pytest.mark.processes
 MANY = 3000
@@ -32,7 +32,7 @@ NO_ANSWERS = (b"", b"no JSON", b"null", b"[]", b"5", b"[" * 100_000, b'{"name":"
 class Done:
     """What a command line did."""
 
-    code: int | None
+    code: int
     out: str
     err: str
 
@@ -47,14 +47,9 @@ async def asked(broker: Broker, told: Mapping[str, list[bytes]], *words: str) ->
 
     await client.subscribe("$SRV.>", cb=answer)
     await client.flush()
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "jsctl", "-s", broker.url, "service", *words),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    out, err = await process.communicate()
+    done = await asyncio.to_thread(jsctl, ["-s", broker.url, "service", *words])
     await client.close()
-    return Done(process.returncode, out.decode(), err.decode())
+    return Done(done.returncode, done.stdout, done.stderr)
 
 
 def connections(broker: Broker) -> int:

@@ -45,7 +45,7 @@ def _promises_what_is_not_on_its_disk(patch: Patch) -> None:
 
 @pytest.mark.planted
 @pytest.mark.parametrize(
-    ("plant", "first"), [(_does_not_wait, 0), (_promises_what_is_not_on_its_disk, 0)]
+    ("plant", "first"), [(_does_not_wait, 0), (_promises_what_is_not_on_its_disk, 1)]
 )
 def test_a_get_that_goes_wrong_is_found(
     plant: Callable[[Patch], None], first: int, monkeypatch: Patch

@@ -238,7 +238,7 @@ def _voters_are_added_again(patch: Patch) -> None:
         pytest.param(_plans_are_never_made_anew, 0, marks=pytest.mark.mutants),
         (_floor_jumps, 1),
         (_half_the_ack_wait, 7),
-        (_delivered_once_more, 200),
+        (_delivered_once_more, 201),
         (_any_number_without_ack, 2),
         (_no_filter, 0),
         (_half_the_window, 27),
@@ -259,7 +259,7 @@ def test_a_request_that_is_forwarded_twice_is_found(monkeypatch: Patch) -> None:
     def calm_kinds(seed: int, servers: int) -> Plan:
         return replace(draw_kinds(seed, servers), items=())
 
-    hunt(_forwarded_twice, drawn(calm_kinds, 60, SEEDS), monkeypatch)
+    hunt(_forwarded_twice, drawn(calm_kinds, 63, SEEDS), monkeypatch)
 
 
 def _no_rate(patch: Patch) -> None:

@@ -1,8 +1,9 @@
 """A process that has the modules of `jsctl` and forks command lines; see `forked`.
 
 A request is a packet: words, variables, working directory, and the files for its input and two
-outputs. It is answered with a process id; the exit status is told to who asks for it once the
-process has ended, which it waits for as a zombie, so that its id is nobody else's until then.
+outputs, or one terminal, of which it has a session of its own. It is answered with a process id;
+the exit status is told to who asks for it once the process has ended, which it waits for as a
+zombie, so that its id is nobody else's until then.
 """
 
 import gc
@@ -65,9 +66,19 @@ def become(asked: dict[str, Any], files: list[int]) -> None:
     os.environ.clear()
     os.environ.update(asked["environment"])
     time.tzset()
-    for number, one in enumerate(files):
-        os.dup2(one, number)
-        os.close(one)
+    if len(files) == 1:
+        os.login_tty(files[0])
+    else:
+        for number, one in enumerate(files):
+            os.dup2(one, number)
+            os.close(one)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        was = getattr(sys, name)  # Made for a file that is not there any more
+        mode = "w" if number else "r"
+        encoding, errors = was.encoding, was.errors
+        made = os.fdopen(number, mode, encoding=encoding, errors=errors, closefd=False)
+        setattr(sys, name, made)
+        setattr(sys, f"__{name}__", made)
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

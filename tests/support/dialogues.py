@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from select import select
 
+from tests.support.forked import Session, session
 from tests.support.nats_tool import NATS, quick
 from tests.support.waiting import wait_for
 
@@ -29,7 +30,18 @@ Step = tuple[str, str]
 
 def talked(program: list[str], folder: Path, words: str, steps: tuple[Step, ...]) -> int:
     """Gives each answer when its question is there, and fails where another one comes instead."""
-    process, terminal, name = _begun(program, folder, words)
+    terminal, inside = os.openpty()
+    name = os.ttyname(inside)
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    line = [*program, *shlex.split(words)]
+    with session(line, _environment(folder), inside, folder) as process:
+        _talk(line, steps, process, terminal, name)
+        return process.wait()
+
+
+def _talk(
+    line: list[str], steps: tuple[Step, ...], process: Session, terminal: int, name: str
+) -> None:
     shown, waiting, typed = b"", list(steps), b""
     silent = answered = 0
     try:
@@ -37,8 +49,8 @@ def talked(program: list[str], folder: Path, words: str, steps: tuple[Step, ...]
             said = MOVES.sub("", shown.decode("utf-8", "replace"))
             if not select([terminal], [], [], SILENCE_S)[0]:
                 silent += 1
-                assert silent < SILENCES_MAX, (program, words, waiting, said)
-                if typed and not said and _reads(process, name):
+                assert silent < SILENCES_MAX, (line, waiting, said)
+                if typed and not said and _reads(process.pid, name):
                     os.write(terminal, typed)
                 continue
             try:
@@ -52,37 +64,20 @@ def talked(program: list[str], folder: Path, words: str, steps: tuple[Step, ...]
                 os.write(terminal, b"\x1b[1;1R")
                 answered += 1
             said = MOVES.sub("", shown.decode("utf-8", "replace"))
-            if waiting and waiting[0][0] in said and (program[0] != NATS or _listens(shown)):
-                wait_for(partial(_reads, process, name), f"it reads an answer: {words}")
+            if waiting and waiting[0][0] in said and (line[0] != NATS or _listens(shown)):
+                wait_for(partial(_reads, process.pid, name), f"it reads an answer: {line}")
                 typed, shown, silent = waiting.pop(0)[1].encode() + b"\r", b"", 0
                 answered = 0
                 os.write(terminal, typed)
     finally:
         os.close(terminal)
-        _, status = os.waitpid(process, 0)
-    assert not waiting, (program, words, waiting, said)
-    return os.waitstatus_to_exitcode(status)
+    assert not waiting, (line, waiting, said)
 
 
-def _begun(program: list[str], folder: Path, words: str) -> tuple[int, int, str]:
-    """The process, our side of its terminal, and the name of the other one."""
-    terminal, inside = os.openpty()
-    name = os.ttyname(inside)
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-    process = os.fork()
-    if not process:
-        os.close(terminal)
-        os.login_tty(inside)
-        os.chdir(folder)
-        below = {"HOME": "", "XDG_CONFIG_HOME": "config", "XDG_DATA_HOME": "data"}
-        own = {name: str(folder / place) for name, place in below.items()}
-        os.execve(
-            program[0],
-            [*program, *shlex.split(words)],
-            quick({**os.environ, **own, "TERM": "xterm"}),
-        )
-    os.close(inside)
-    return process, terminal, name
+def _environment(folder: Path) -> dict[str, str]:
+    below = {"HOME": "", "XDG_CONFIG_HOME": "config", "XDG_DATA_HOME": "data"}
+    own = {name: str(folder / place) for name, place in below.items()}
+    return quick({**os.environ, **own, "TERM": "xterm"})
 
 
 def _listens(shown: bytes) -> bool:

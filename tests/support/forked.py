@@ -15,17 +15,19 @@ import subprocess
 import sys
 import tempfile
 import threading
+import weakref
 from atexit import register
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from jsctl.testing.forked import POSSIBLE
 
 SERVER = "tests.support.command_server"
 ROOT = Path(__file__).parent.parent.parent
+PROGRAM = (sys.executable, "-m", "jsctl")
 PACKET_BYTES = 64
 
 
@@ -41,7 +43,7 @@ def jsctl(
     Raises subprocess.TimeoutExpired: it was killed then.
     """
     variables = dict(os.environ if environment is None else environment)
-    line = [sys.executable, "-m", "jsctl", *words]
+    line = [*PROGRAM, *words]
     if not POSSIBLE:
         return subprocess.run(
             line,
@@ -56,8 +58,101 @@ def jsctl(
         files = [opened.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
         files[0].write(given.encode())
         files[0].seek(0)
-        code = _server().run(words, variables, [file.fileno() for file in files], timeout)
+        begun = Begun(_server(), words, variables, [file.fileno() for file in files])
+        try:
+            code = begun.wait(timeout)
+        except subprocess.TimeoutExpired:
+            begun.kill()
+            begun.wait()
+            raise
         return subprocess.CompletedProcess(line, code, *map(_text, files[1:]))
+
+
+class Session(Protocol):
+    """A program that has a terminal for itself, with what is used of `subprocess.Popen`."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def kill(self) -> None: ...
+
+
+@contextmanager
+def session(
+    line: Sequence[str],
+    environment: Mapping[str, str],
+    terminal: int,
+    directory: Path | None = None,
+) -> Iterator[Session]:
+    """A program whose terminal this is: the inner end, which nobody else has then. It ends with the
+    block. `jsctl`, as PROGRAM says it, is forked."""
+    begun: Session
+    if POSSIBLE and tuple(line[: len(PROGRAM)]) == PROGRAM:
+        begun = Begun(_server(), line[len(PROGRAM) :], environment, [terminal], directory)
+    else:
+        begun = subprocess.Popen(
+            line, env=environment, cwd=directory, preexec_fn=lambda: os.login_tty(terminal)
+        )
+    os.close(terminal)
+    try:
+        yield begun
+    finally:
+        if begun.poll() is None:
+            begun.kill()
+        begun.wait()
+
+
+class Begun:
+    """A forked command line, with what is used of `subprocess.Popen`."""
+
+    def __init__(
+        self,
+        server: "CommandServer",
+        words: Sequence[str],
+        environment: Mapping[str, str],
+        files: Sequence[int],
+        directory: Path | None = None,
+    ) -> None:
+        """`files` are its input and outputs, or one terminal."""
+        self._server = server
+        place = str(directory or Path.cwd())
+        asked = {"words": [*words], "environment": dict(environment), "directory": place}
+        self.pid = server.ask(asked, files)
+        self._handle = os.pidfd_open(self.pid)
+        weakref.finalize(self, os.close, self._handle)
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit status, or None while it runs."""
+        return self._ended(0.0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit status, once there is one. Raises subprocess.TimeoutExpired."""
+        status = self._ended(timeout)
+        if status is None:
+            raise subprocess.TimeoutExpired(["jsctl"], timeout or 0.0)
+        return status
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Nothing where it has ended."""
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._handle, number)
+
+    def kill(self) -> None:
+        """End it without warning."""
+        self.send_signal(signal.SIGKILL)
+
+    def _ended(self, timeout: float | None) -> int | None:
+        if self.returncode is None:
+            poller = select.poll()
+            poller.register(self._handle, select.POLLIN)
+            if poller.poll(None if timeout is None else timeout * 1000):
+                self.returncode = self._server.ask({"ended": self.pid}, [])
+        return self.returncode
 
 
 class CommandServer:
@@ -75,27 +170,8 @@ class CommandServer:
                 pass_fds=[theirs.fileno()],
             )
 
-    def run(
-        self, words: Sequence[str], environment: Mapping[str, str], files: list[int], timeout: float
-    ) -> int:
-        """The exit status. Raises subprocess.TimeoutExpired."""
-        asked = {"words": [*words], "environment": environment, "directory": str(Path.cwd())}
-        pid = self._ask(asked, files)
-        handle = os.pidfd_open(pid)
-        try:
-            poller = select.poll()
-            poller.register(handle, select.POLLIN)
-            ended = bool(poller.poll(timeout * 1000))
-            if not ended:
-                signal.pidfd_send_signal(handle, signal.SIGKILL)
-        finally:
-            os.close(handle)
-        status = self._ask({"ended": pid}, [])
-        if not ended:
-            raise subprocess.TimeoutExpired(["jsctl", *words], timeout)
-        return status
-
-    def _ask(self, asked: Mapping[str, object], files: list[int]) -> int:
+    def ask(self, asked: Mapping[str, object], files: Sequence[int]) -> int:
+        """The answer: a process id, or an exit status."""
         with self._lock:
             socket.send_fds(self._socket, [json.dumps(asked).encode()], files)
             return int(self._socket.recv(PACKET_BYTES))

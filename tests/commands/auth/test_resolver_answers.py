@@ -1,7 +1,6 @@
 """`auth account query` where the server sends something else than the account's JWT."""
 
 import asyncio
-import sys
 from pathlib import Path
 
 import nats
@@ -13,6 +12,7 @@ from jsctl.auth.keys import KeyKind, generate
 from jsctl.auth.token import Claims, sign
 from jsctl.client.system import NO_RIGHTS
 from jsctl.testing import BrokerFactory
+from tests.support.forked import jsctl
 
 pytestmark = pytest.mark.processes
 OPERATOR, ASKED, OTHER = map(generate, (KeyKind.OPERATOR, KeyKind.ACCOUNT, KeyKind.ACCOUNT))
@@ -42,20 +42,14 @@ async def test_only_the_accounts_own_token_is_saved(
     await client.subscribe("$SYS.REQ.ACCOUNT.*.CLAIMS.LOOKUP", cb=answer)
     await client.flush()
     place = tmp_path / "saved"
-    words = ("-s", broker.url, "auth", "account", "query", ASKED.public, str(place))
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "jsctl", *words, stderr=asyncio.subprocess.PIPE
-    )
-    _, err = await process.communicate()
+    words = ["-s", broker.url, "auth", "account", "query", ASKED.public, str(place)]
+    done = await asyncio.to_thread(jsctl, words)
     await client.close()
-    assert (process.returncode, err.decode()) == (1, f"jsctl: error: {told}\n")
+    assert (done.returncode, done.stderr) == (1, f"jsctl: error: {told}\n")
     assert not place.exists()
 
 
 async def test_an_account_without_system_rights_is_told_so(jsctl_broker: BrokerFactory) -> None:
-    words = ("-s", jsctl_broker().url, "auth", "account", "query", ASKED.public)
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "jsctl", *words, stderr=asyncio.subprocess.PIPE
-    )
-    _, err = await process.communicate()
-    assert (process.returncode, err.decode()) == (1, f"jsctl: error: {NO_RIGHTS}\n")
+    words = ["-s", jsctl_broker().url, "auth", "account", "query", ASKED.public]
+    done = await asyncio.to_thread(jsctl, words)
+    assert (done.returncode, done.stderr) == (1, f"jsctl: error: {NO_RIGHTS}\n")

@@ -147,7 +147,8 @@ def differences(line: str, answers: Answers) -> list[str]:
 
     Where the tools differ, each of them is still answered alike by both kinds of server.
     """
-    said = {who: str(tidied(one, tidy)) for who, one in answers.items()}
+    texts = {one: str(tidied(one, tidy)) for one in {*answers.values()}}
+    said = {who: texts[one] for who, one in answers.items()}
     pairs = PAIRS
     if line.startswith(DIFFERENT):
         if said[PAIRS[0][0]] == said[PAIRS[0][1]]:

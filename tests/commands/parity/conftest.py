@@ -114,6 +114,7 @@ WORDING = (
         r"\1SIZE",
     ),
     (re.compile(r"\n+(?=OK: \d+ entr)"), "\n"),
+    (re.compile(r"^(Editing backup in .*)\n{2,}", re.MULTILINE), r"\1\n"),
 )
 """What docs/differences.md says of all commands: counts, notes, progress, sizes of backups. What a
 server refuses `nats` says twice, if it does not end before."""

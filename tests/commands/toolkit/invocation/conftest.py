@@ -1,16 +1,14 @@
 """A terminal to type answers on."""
 
 import os
-import pty
 import re
-import signal
-import sys
 from collections.abc import Callable, Iterator
 from select import select
 
 import pytest
 
 from tests.commands.conftest import Server
+from tests.support.forked import PROGRAM, session
 
 ASKED = re.compile(rb"(^|\n|\x1b\[\?25h)\? [^\n]* $|type to filter\).*\x1b\[\?7h", re.DOTALL)
 """What is shown when a question waits for its answer, or when a list is drawn whole."""
@@ -26,16 +24,14 @@ def talk(server: Server) -> Talk:
     """Runs a command line on a terminal and types the answers, one a question."""
 
     def run(words: list[str], answers: list[str], term: str = "xterm") -> tuple[int, str]:
-        process, terminal = pty.fork()
-        if not process:
-            os.environ["TERM"] = term
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a test run in the background ignores it
-            os.environ["PROMPT_TOOLKIT_NO_CPR"] = "1"  # nobody tells where the cursor is
-            os.execv(sys.executable, [sys.executable, "-m", "jsctl", "-s", server.url, *words])
-        shown = b"".join(_typed(terminal, answers))
-        _, status = os.waitpid(process, 0)
+        terminal, inside = os.openpty()
+        quiet = {"TERM": term, "PROMPT_TOOLKIT_NO_CPR": "1"}  # nobody tells where the cursor is
+        line = (*PROGRAM, "-s", server.url, *words)
+        with session(line, {**os.environ, **quiet}, inside) as process:
+            shown = b"".join(_typed(terminal, answers))
+            status = process.wait()
         os.close(terminal)
-        return os.waitstatus_to_exitcode(status), MOVES.sub("", shown.decode())
+        return status, MOVES.sub("", shown.decode())
 
     return run
 
