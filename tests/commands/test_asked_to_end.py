@@ -224,6 +224,25 @@ def test_a_question_is_left_at_once(filled: Broker, tmp_path: Path) -> None:
                 assert process.returncode == -number
 
 
+def test_a_pick_list_gives_the_terminal_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a command that has no loop, too."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    contexts = tmp_path / "nats" / "context"
+    contexts.mkdir(parents=True)
+    for name in ("one", "two"):
+        (contexts / f"{name}.json").write_text("{}")
+    for number in ENDS:
+        with a_terminal() as its:
+            words, end = [sys.executable, "-m", "jsctl", "context", "select"], its.terminal
+            with started(words, stdin=end, stdout=end, stderr=end, session=True) as process:
+                wait_for(lambda: its.has(b"two"), "it asks")
+                process.send_signal(number)
+                wait_for(lambda: its.is_over(process), "it ends", END_S)
+                assert process.returncode in right_end(number), its.found
+
+
 def test_input_that_never_ends_is_left_at_once(filled: Broker, tmp_path: Path) -> None:
     with begun(program(filled, "kv put K key", tmp_path), tmp_path) as process:
         wait_for(lambda: _clients(filled) > 0, "it is connected")

@@ -38,6 +38,8 @@ UNHEARD: Mapping[signal.Signals, "Callable[[int, FrameType | None], object] | si
     signal.SIGHUP: signal.SIG_DFL,
 }
 """Signals that are heard of, where nothing else was to become of them: `nohup` ignores one."""
+_waiting: "list[Hearing]" = []
+"""Of commands without a loop; one may run another."""
 CO_COROUTINE = 0x80
 """As in `inspect`, which takes long to load."""
 
@@ -52,9 +54,26 @@ def prepared(function: Callable[[T], "int | Awaitable[int | None] | None"], call
     running = partial(function, call)
     code = getattr(function, "__code__", None)
     if code is None or not code.co_flags & CO_COROUTINE:
-        return cast(Run, running)
+        return partial(_without_loop, cast(Run, running))
     import_module("asyncio")
     return partial(finished, cast(Begin, running))
+
+
+def _without_loop(command: Run) -> int | None:
+    """What a command comes to that is soon over, but for waiting for a person: there alone signals
+    are heard of."""
+    hearing = Hearing()
+    _waiting.append(hearing)
+    try:
+        return command()
+    finally:
+        _waiting.remove(hearing)
+        hearing.end_if_asked()
+
+
+def waiting_hearing() -> "Hearing | None":
+    """Who hears of signals while a command without a loop waits for a person."""
+    return _waiting[-1] if _waiting else None
 
 
 def finished(command: Begin) -> int | None:

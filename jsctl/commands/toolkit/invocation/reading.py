@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from jsctl.commands.toolkit.invocation.finishing import UNHEARD, Hearing
+from jsctl.commands.toolkit.invocation.finishing import UNHEARD, Hearing, waiting_hearing
 
 T = TypeVar("T")
 
@@ -34,9 +34,12 @@ def broken_off() -> Iterator[None]:
         return
     before = {number: signal.getsignal(number) for number in UNHEARD}
     hearing = next((one for one in before.values() if isinstance(one, Hearing)), None)
+    alone = waiting_hearing() if hearing is None else None
     for number, handler in before.items():
         if isinstance(handler, Hearing):
             signal.signal(number, handler.at_once)
+        elif alone is not None and handler == signal.SIG_DFL:
+            signal.signal(number, alone.at_once)
     if hearing is None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
