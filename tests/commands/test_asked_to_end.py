@@ -36,6 +36,7 @@ LOADED_S = 0.3
 LATEST_S = 2.0
 DRAWS = 12
 LARGE = 48 * 1024 * 1024
+MANY = 60_000
 OTHER_SCREEN, OWN_SCREEN = b"\x1b[?1049h", b"\x1b[?1049l"
 NO_CURSOR, CURSOR = b"\x1b[?25l", b"\x1b[?25h"
 TROUBLE = (b"Traceback", b"never retrieved", b"was destroyed", b"never awaited", b"RuntimeError")
@@ -211,6 +212,27 @@ def test_what_is_being_written_is_taken_away(filled: Broker, tmp_path: Path) -> 
         process.send_signal(signal.SIGTERM)
         assert process.wait(END_S) == -signal.SIGTERM
     assert [one.name for one in tmp_path.iterdir()] == ["log"]
+
+
+def test_an_edited_backup_is_taken_away(filled: Broker, tmp_path: Path) -> None:
+    for line in (
+        "stream add MANY --subjects many --defaults",
+        f"bench js pub async many --stream MANY --msgs {MANY} --size 64 --no-progress",
+        f"stream backup MANY {tmp_path}/whole --no-progress",
+    ):
+        assert main(["-s", filled.url, *line.split(" ")]) == 0, line
+    for number in ENDS:
+        words = program(filled, "backup edit FOLDER/whole FOLDER/made --obfuscate", tmp_path)
+        with begun(words, tmp_path) as process:
+
+            def is_begun() -> bool:
+                assert process.poll() is None
+                return any("made" in one.name for one in tmp_path.iterdir())
+
+            wait_for(is_begun, "it is at work")
+            process.send_signal(number)
+            assert process.wait(END_S) in right_end(number)
+        assert sorted(one.name for one in tmp_path.iterdir()) == ["log", "whole"]
 
 
 def test_a_question_is_left_at_once(filled: Broker, tmp_path: Path) -> None:

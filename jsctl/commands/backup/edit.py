@@ -12,6 +12,7 @@ from jsctl.backups.filters import Filter
 from jsctl.backups.obfuscation import Obfuscator
 from jsctl.commands.backup.progress import reading
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.reading import broken_off
 from jsctl.errors import UsageError
 from jsctl.render.reports.backup import edited_table
 
@@ -39,7 +40,8 @@ def edit(call: Call) -> None:
         now_ns=now_ns,
     )
     per_subject = chosen.per_subject
-    with reading(call, "Editing", source, 2 if per_subject else 1) as progress:
+    passes = 2 if per_subject else 1
+    with broken_off(), reading(call, "Editing", source, passes) as progress:
         done = edit_backup(source, target, replace(wanted, progress=progress))
     if call.as_data:
         call.output.json(_document(done))

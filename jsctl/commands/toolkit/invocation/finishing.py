@@ -60,8 +60,8 @@ def prepared(function: Callable[[T], "int | Awaitable[int | None] | None"], call
 
 
 def _without_loop(command: Run) -> int | None:
-    """What a command comes to that is soon over, but for waiting for a person: there alone signals
-    are heard of."""
+    """What a command comes to that is soon over, but where it waits for a person or has much to do:
+    there alone signals are heard of."""
     hearing = Hearing()
     _waiting.append(hearing)
     try:
@@ -72,7 +72,7 @@ def _without_loop(command: Run) -> int | None:
 
 
 def waiting_hearing() -> "Hearing | None":
-    """Who hears of signals while a command without a loop waits for a person."""
+    """Who hears of signals where a command without a loop does so."""
     return _waiting[-1] if _waiting else None
 
 
@@ -184,7 +184,7 @@ class Hearing:
             raise KeyboardInterrupt
 
     def at_once(self, number: int, _frame: FrameType | None) -> None:
-        """One came while nothing is done but wait for a person or a pipe."""
+        """One came where nothing is lost if the rest is not done."""
         if not self._first:
             self._note(number)
         self.told = True
