@@ -167,7 +167,7 @@ def test_a_batch_of_which_nothing_comes_is_given_up(rig: AdmissionRig) -> None:
 
 
 def test_another_leader_knows_nothing_of_them(rig: AdmissionRig) -> None:
-    rig.leader.end()
+    rig.lead_anew()
     rig.publish((b"s.a", "", part("b", 1)))
     assert rig.room.atomic == 1 and rig.room.staged_bytes > 0
     rig.leader.end()
