@@ -139,7 +139,12 @@ async def test_a_group_and_a_listener_hear_a_message_once_each(kinds: tuple[str,
             far = await connected(stack, hub)
             plain = await listen(far, "tenant.events.>")
             group = await listen(far, "tenant.events.>", "q")
-            wait_for(lambda: "tenant.events.>" in json.dumps(page(edge, "/leafz?subs=1")), "known")
+
+            def known() -> bool:
+                """Both of them: one that is known alone has all messages."""
+                return json.dumps(page(edge, "/leafz?subs=1")).count('"tenant.events.>"') == 2
+
+            wait_for(known, "both are known")
             client = await connected(stack, edge)
             for number in range(10):
                 await client.publish(f"events.{number}", b"%d" % number)
