@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import wraps
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from jsctl.broker.options import Listen, Options
 from jsctl.broker.server.connection import Connections
@@ -17,6 +17,7 @@ from jsctl.broker.server.logfile import ServerLog
 from jsctl.broker.server.looks import Looks, made_looks
 from jsctl.broker.turn import Command
 from tests.broker.server.echo_node import EchoNode
+from tests.support.waiting import eventually
 
 LOCAL = Listen("127.0.0.1", -1)
 DEADLINE_S = 30.0
@@ -121,3 +122,12 @@ async def running(options: Options) -> AsyncIterator[Running]:
         server.edge.close()
         for client in server.clients:
             client.writer.transport.abort()
+
+
+async def let_go(ended: ref[Any]) -> None:
+    """Wait until nobody has what ended, the collector switched off."""
+
+    async def gone() -> bool:
+        return ended() is None
+
+    await eventually(gone, "nobody has what ended")

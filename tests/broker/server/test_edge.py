@@ -27,7 +27,7 @@ from jsctl.broker.server.turns import Clock
 from jsctl.broker.turn import Command, ConnKind, DiskBatch
 from jsctl.broker.write_options import WriteTimeout
 from tests.broker.server.echo_node import Batch
-from tests.broker.server.harness import LOCAL, looking, running
+from tests.broker.server.harness import LOCAL, let_go, looking, running
 from tests.support.waiting import eventually
 
 OPTIONS = Options(listen=LOCAL)
@@ -55,11 +55,7 @@ async def test_a_connection_that_ended_holds_nothing() -> None:
             assert await client.line()
             (ended,) = [weakref.ref(one.transport) for one in server.shared.by_id.values()]
             await client.close()
-
-            async def gone() -> bool:
-                return ended() is None
-
-            await eventually(gone, "the transport is gone")
+            await let_go(ended)
         finally:
             gc.enable()
 

@@ -15,7 +15,7 @@ from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import ClusterOptions, MonitorOptions, Options
 from jsctl.broker.server.tls import public_key, server_context
 from jsctl.broker.tls_options import HandshakeFirst, TlsOptions
-from tests.broker.server.harness import LOCAL, LineClient, Running, looking, running
+from tests.broker.server.harness import LOCAL, LineClient, Running, let_go, looking, running
 from tests.support.certificates import make_certificates, openssl
 from tests.support.waiting import eventually
 
@@ -72,11 +72,7 @@ async def test_a_connection_that_ended_holds_nothing(certificates: Path) -> None
             ended = weakref.ref(served.transport.get_extra_info("ssl_object"))
             del served
             await client.close()
-
-            async def gone() -> bool:
-                return ended() is None
-
-            await eventually(gone, "what TLS had of it is gone")
+            await let_go(ended)
         finally:
             gc.enable()
 
