@@ -123,23 +123,20 @@ def test_its_brokers_end_with_it_when_it_is_killed(server: ForkServer, tmp_path:
         put_an_end_to(handles)
 
 
-def test_an_end_that_several_threads_see_is_asked_for_once(
-    server: ForkServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_end_that_several_threads_see_is_asked_for_once() -> None:
     """Who forks ended when it was asked again, and with it went what it knew of all others."""
     ended = subprocess.Popen(["true"])
-    child = Forked(server, ended.pid)
     asked: list[int] = []
 
-    def status_of(pid: int) -> int:
-        asked.append(pid)
+    def status() -> int:
+        asked.append(ended.pid)
         other = Thread(target=child.poll)
         if len(asked) == 1:
             other.start()
             other.join(ASKED_S)
         return 0
 
-    monkeypatch.setattr(server, "status_of", status_of)
+    child = Forked(ended.pid, status)
     assert child.wait(DEADLINE_S) == 0
     assert asked == [ended.pid]
     ended.wait()

@@ -17,8 +17,9 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +36,13 @@ class NotForked(Exception):
 
 
 class Forked:
-    """A child of the fork server, with what is used of `subprocess.Popen`."""
+    """A child of a process that forks, with what is used of `subprocess.Popen`.
 
-    def __init__(self, server: "ForkServer", pid: int) -> None:
-        self._server = server
+    `status` has that process tell how the child ended, and is asked once.
+    """
+
+    def __init__(self, pid: int, status: Callable[[], int]) -> None:
+        self._ask = status
         self._handle = os.pidfd_open(pid)
         weakref.finalize(self, os.close, self._handle)
         self._lock = threading.Lock()
@@ -53,7 +57,7 @@ class Forked:
         """The exit status, once there is one. Raises subprocess.TimeoutExpired."""
         status = self._ended(timeout)
         if status is None:
-            raise subprocess.TimeoutExpired(["jsctl", "broker"], timeout or 0.0)
+            raise subprocess.TimeoutExpired(["jsctl"], timeout or 0.0)
         return status
 
     def kill(self) -> None:
@@ -74,7 +78,7 @@ class Forked:
 
     def _status(self) -> int:
         try:
-            return self._server.status_of(self.pid)
+            return self._ask()
         except NotForked:  # It was killed itself, and with it went what it knew: no good end.
             return -signal.SIGKILL
 
@@ -110,7 +114,7 @@ class ForkServer:
         asked: dict[str, Any] = {"words": [*words], "directory": place}
         try:
             pid = self._ask(asked | {"environment": dict(environment)}, [log], child=True)
-            return Forked(self, pid)
+            return Forked(pid, partial(self.status_of, pid))
         except NotForked:
             raise
         except BaseException:

@@ -8,22 +8,19 @@ program starts and ends start it.
 
 import json
 import os
-import select
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-import weakref
 from atexit import register
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import IO, Protocol
 
-from jsctl.testing.forked import POSSIBLE
+from jsctl.testing.forked import POSSIBLE, Forked
 
 SERVER = "tests.support.command_server"
 ROOT = Path(__file__).parent.parent.parent
@@ -58,7 +55,7 @@ def jsctl(
         files = [opened.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
         files[0].write(given.encode())
         files[0].seek(0)
-        begun = Begun(_server(), words, variables, [file.fileno() for file in files])
+        begun = _begun(words, variables, [file.fileno() for file in files])
         try:
             code = begun.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -92,7 +89,7 @@ def session(
     block. `jsctl`, as PROGRAM says it, is forked."""
     begun: Session
     if POSSIBLE and tuple(line[: len(PROGRAM)]) == PROGRAM:
-        begun = Begun(_server(), line[len(PROGRAM) :], environment, [terminal], directory)
+        begun = _begun(line[len(PROGRAM) :], environment, [terminal], directory)
     else:
         begun = subprocess.Popen(
             line, env=environment, cwd=directory, preexec_fn=lambda: os.login_tty(terminal)
@@ -106,53 +103,16 @@ def session(
         begun.wait()
 
 
-class Begun:
-    """A forked command line, with what is used of `subprocess.Popen`."""
-
-    def __init__(
-        self,
-        server: "CommandServer",
-        words: Sequence[str],
-        environment: Mapping[str, str],
-        files: Sequence[int],
-        directory: Path | None = None,
-    ) -> None:
-        """`files` are its input and outputs, or one terminal."""
-        self._server = server
-        place = str(directory or Path.cwd())
-        asked = {"words": [*words], "environment": dict(environment), "directory": place}
-        self.pid = server.ask(asked, files)
-        self._handle = os.pidfd_open(self.pid)
-        weakref.finalize(self, os.close, self._handle)
-        self.returncode: int | None = None
-
-    def poll(self) -> int | None:
-        """The exit status, or None while it runs."""
-        return self._ended(0.0)
-
-    def wait(self, timeout: float | None = None) -> int:
-        """The exit status, once there is one. Raises subprocess.TimeoutExpired."""
-        status = self._ended(timeout)
-        if status is None:
-            raise subprocess.TimeoutExpired(["jsctl"], timeout or 0.0)
-        return status
-
-    def send_signal(self, number: signal.Signals) -> None:
-        """Nothing where it has ended."""
-        with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._handle, number)
-
-    def kill(self) -> None:
-        """End it without warning."""
-        self.send_signal(signal.SIGKILL)
-
-    def _ended(self, timeout: float | None) -> int | None:
-        if self.returncode is None:
-            poller = select.poll()
-            poller.register(self._handle, select.POLLIN)
-            if poller.poll(None if timeout is None else timeout * 1000):
-                self.returncode = self._server.ask({"ended": self.pid}, [])
-        return self.returncode
+def _begun(
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    files: Sequence[int],
+    directory: Path | None = None,
+) -> Forked:
+    """A forked command line; `files` are its input and outputs, or one terminal."""
+    server, place = _server(), str(directory or Path.cwd())
+    pid = server.ask({"words": [*words], "environment": {**environment}, "directory": place}, files)
+    return Forked(pid, lambda: server.ask({"ended": pid}, []))
 
 
 class CommandServer:
