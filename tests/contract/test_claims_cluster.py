@@ -90,7 +90,9 @@ class Companions:
         for server in self.servers:
             has_it = partial(self._has, server, account, token)
             wait_for(has_it, f"{server.name} has the account")
-            assert self.world.may_come(server, user)
+            # It is stored first, and counts then.
+            comes = partial(self.world.may_come, server, user)
+            wait_for(comes, f"{server.name} lets its users in")
 
 
 CASES = [(kinds, far) for far in (False, True) for kinds in MIXTURES]
