@@ -34,7 +34,7 @@ START_NS = 1_790_000_000 * 1_000_000_000
 STEP_NS = 50_000_000
 SECOND_NS = 1_000_000_000
 SERVER_ID = "NAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
-LOG_BYTES = 2 << 20
+LOG_BYTES = 1 << 19
 """Of a segment of the log: a disk of a play holds four of them, and a test has three disks."""
 ROUNDS_MAX = 200
 

@@ -5,10 +5,11 @@ import json
 import pytest
 
 from jsctl.broker.conf.mapper import from_text
-from jsctl.broker.options import Options
+from jsctl.broker.options import Options, RaftOptions
+from jsctl.dataclass import replace
 from tests.contract.reload_rows import SAME
 from tests.contract.test_reload_keys import BASE, TAKEN, Row, changed
-from tests.support.node_play import NodePlay
+from tests.support.node_play import LOG_BYTES, NodePlay
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +36,8 @@ def options(text: str) -> Options:
     """Of a configuration, without what makes it that of this file."""
     text = text.replace("@DIR", "/data")
     accounts = "accounts {\n    $SYS { users: [ {user: sys, password: sys} ] }"
-    return from_text(text.replace("accounts {", accounts, 1), "x.conf", {}).options
+    found = from_text(text.replace("accounts {", accounts, 1), "x.conf", {}).options
+    return replace(found, raft=RaftOptions(log_segment_bytes=LOG_BYTES))
 
 
 def still(page: object) -> object:
