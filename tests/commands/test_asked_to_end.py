@@ -166,7 +166,7 @@ def right_end(number: signal.Signals) -> set[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_signal_at_any_moment(filled: Broker, seed: int, tmp_path: Path) -> None:
     draw = random.Random(seed)
     for at in range(DRAWS):

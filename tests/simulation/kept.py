@@ -1,4 +1,4 @@
-"""Seeds that failed once, as parameters of a test."""
+"""Seeds as parameters of a test: which `make test` runs, and which only `make test-mutants`."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 
-def kept(found: Sequence[tuple[int, int]], newest: int) -> list[ParameterSet]:
+def kept(found: Sequence[tuple[object, ...]], newest: int) -> list[ParameterSet]:
     """The `newest` for `make test`, and all of them for `make test-mutants`: the code has changed
     since, so by now the older ones bring about what any other seed may."""
     older = len(found) - newest

@@ -16,7 +16,7 @@ from tests.simulation.plan import draw_chains
 from tests.simulation.run import Simulation
 
 Patch = pytest.MonkeyPatch
-FIXED = 6
+FIXED = 4
 HUNTED = 15
 
 

@@ -18,7 +18,7 @@ from tests.simulation.plan import Plan, draw_letters
 from tests.simulation.run import Simulation
 
 Patch = pytest.MonkeyPatch
-FIXED = 8
+FIXED = 5
 HUNTED = 15
 
 

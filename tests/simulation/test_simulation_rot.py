@@ -23,6 +23,7 @@ from jsctl.broker.store.wal.recovery import Scan
 from tests.simulation import rot
 from tests.simulation.disks import MachineDisk
 from tests.simulation.hunting import drawn, hunt
+from tests.simulation.kept import kept
 from tests.simulation.outcomes import outcome
 from tests.simulation.plan import (
     ConsumerKind,
@@ -71,7 +72,7 @@ FOUND = [
 """(seed, servers)"""
 
 
-@pytest.mark.parametrize("first", [0, 3])
+@pytest.mark.parametrize("first", [0, pytest.param(3, marks=pytest.mark.mutants)])
 def test_fixed_seeds_of_rotting_disks(first: int) -> None:
     for seed in range(first, first + 3):
         plan = draw_rot(seed)
@@ -125,7 +126,7 @@ def test_a_lost_log_while_a_replica_leaves() -> None:
     assert not failure(plan), plan
 
 
-@pytest.mark.parametrize(("seed", "servers"), FOUND)
+@pytest.mark.parametrize(("seed", "servers"), kept(FOUND, 8))
 def test_seeds_of_rotting_disks_that_failed_once(seed: int, servers: int) -> None:
     plan = draw_rot(seed, servers)
     assert not outcome(plan).failure, plan
