@@ -6,7 +6,6 @@
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
@@ -144,8 +143,9 @@ def staged(target: Path) -> Iterator[Stage]:
     if target.is_dir() and any(target.iterdir()):
         raise Conflict(f"target directory {target} is not empty")
     make_folder(target.parent)
-    draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.backup-", dir=target.parent))
-    try:
+    draft = target.parent / f".{target.name}.backup-{os.urandom(8).hex()}"
+    try:  # Before it is there: an interrupt may come at once.
+        draft.mkdir(mode=0o700)
         yield Stage(draft, target)
     except OSError as error:
         raise JsctlError(f"cannot write {target}: {error.strerror}") from None
