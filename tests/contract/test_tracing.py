@@ -58,7 +58,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Broker]:
         yield running
 
 
-REFUSED = (
+REFUSED: tuple[tuple[str, dict[str, str], str, str], ...] = (
     ("C", {}, "x", "message counter increment is missing (10169)"),
     ("C", {}, "", "message counter increment is missing (10169)"),
     ("C", {"Nats-Incr": "x"}, "", "message counter increment is invalid (10171)"),
