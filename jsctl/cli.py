@@ -425,7 +425,6 @@ def _run(found: Found, command: Command, flags: dict[str, str], begin: Callable[
         result = run()
     except UsageError as error:
         raise _paged(error, found) from None
-    sys.stdout.flush()
     return result or 0
 
 

@@ -32,6 +32,8 @@ ENDED_S = 1.0
 """How long what a command leaves behind has to end, as the making of a connection."""
 ASKED_S = 10.0
 """How long a process that is asked to end has for it, whatever keeps it."""
+READER_LEFT = 128 + signal.SIGPIPE
+"""As a shell says it of a program that the signal ends, which Python does not hear of."""
 UNHEARD: Mapping[signal.Signals, "Callable[[int, FrameType | None], object] | signal.Handlers"] = {
     signal.SIGINT: signal.default_int_handler,
     signal.SIGTERM: signal.SIG_DFL,
@@ -54,9 +56,24 @@ def prepared(function: Callable[[T], "int | Awaitable[int | None] | None"], call
     running = partial(function, call)
     code = getattr(function, "__code__", None)
     if code is None or not code.co_flags & CO_COROUTINE:
-        return partial(_without_loop, cast(Run, running))
+        return partial(_for_a_reader, partial(_without_loop, cast(Run, running)))
     import_module("asyncio")
-    return partial(finished, cast(Begin, running))
+    return partial(_for_a_reader, partial(finished, cast(Begin, running)))
+
+
+def _for_a_reader(run: Run) -> int | None:
+    """What it comes to, or READER_LEFT for one that is broken off as nobody reads what it says.
+
+    What was done before, and only not read to its end, stays what it is.
+    """
+    whole, result = False, None
+    try:
+        result = run()
+        whole = True
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return result if whole else READER_LEFT
 
 
 def _without_loop(command: Run) -> int | None:
