@@ -7,7 +7,6 @@ the end of their group. All of that is written as Python has it; what Python has
 
 import re
 from collections.abc import Mapping
-from typing import AnyStr
 
 CLASSES: Mapping[str, str] = {
     "alnum": "0-9A-Za-z",
@@ -32,6 +31,15 @@ PROPERTIES: Mapping[str, tuple[str, str]] = {
     "Z": (r"\s", r"\S"),
 }
 """Those that Python can tell, and what is none of them."""
+_WORDS = (
+    ("missing ), unterminated", "missing closing )", 0, 0),
+    ("unbalanced parenthesis", "unexpected )", 0, 0),
+    ("nothing to repeat", "missing argument to repetition operator", 0, 1),
+    ("multiple repeat", "invalid nested repetition operator", 1, 1),
+    ("bad escape (end", "trailing backslash at end of expression", -1, 1),
+    ("bad escape", "invalid escape sequence", 0, 2),
+)
+"""What Python says and Go, and how much before and behind the place of it: 0 for all."""
 _CLASS = re.compile(r"\[:(\^?)([a-z]+):\]")
 _PROPERTY = re.compile(r"\\([pP])(?:\{(\^?)(\w+)\}|(\w))")
 _QUOTED = re.compile(r"\\Q(.*?)(?:\\E|$)", re.DOTALL)
@@ -44,20 +52,33 @@ _ALL_TEXT, _ALL_BYTES = r"\x80-\U0010ffff", r"\x80-\xff"
 
 
 def compiled(text: str, flags: int = 0) -> re.Pattern[str]:
-    """The expression. Raises re.error, with what is wrong."""
-    return _made(_Spelling(text, _ALL_TEXT).whole(), flags)
+    """The expression. Raises re.error, with what is wrong in the words of Go."""
+    spelled = _Spelling(text, _ALL_TEXT).whole()
+    try:
+        return re.compile(spelled, flags)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise re.error(_said(error, text, spelled)) from None
 
 
 def compiled_bytes(text: str) -> re.Pattern[bytes]:
     """One for bytes. Raises re.error."""
-    return _made(_Spelling(text, _ALL_BYTES).whole().encode(), 0)
-
-
-def _made(text: AnyStr, flags: int) -> re.Pattern[AnyStr]:
+    spelled = _Spelling(text, _ALL_BYTES).whole()
     try:
-        return re.compile(text, flags)
-    except (OverflowError, RecursionError) as error:
-        raise re.error(str(error)) from None
+        return re.compile(spelled.encode())
+    except (re.error, OverflowError, RecursionError) as error:
+        raise re.error(_said(error, text, spelled)) from None
+
+
+def _said(error: Exception, text: str, spelled: str) -> str:
+    """The words of Go, where it has others than Python."""
+    at = getattr(error, "pos", None)
+    if not isinstance(error, re.error) or at is None:
+        return str(error)
+    for theirs, ours, before, behind in _WORDS:
+        if error.msg.startswith(theirs):
+            piece = spelled[at - before : at + behind] if behind else text
+            return f"{ours}: `{piece}`"
+    return str(error)
 
 
 class _Spelling:

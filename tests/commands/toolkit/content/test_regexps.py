@@ -65,3 +65,23 @@ def test_flags_of_a_whole_expression_may_be_taken_back() -> None:
     pattern = compiled("(?-i)No", re.IGNORECASE)
     assert pattern.search("No")
     assert not pattern.search("no")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        ("(a", "missing closing ): `(a`"),
+        ("a)", "unexpected ): `a)`"),
+        ("[a", "missing closing ]: `[a`"),
+        ("*a", "missing argument to repetition operator: `*`"),
+        ("a**", "invalid nested repetition operator: `**`"),
+        ("a\\", "trailing backslash at end of expression: ``"),
+        (r"a\q", r"invalid escape sequence: `\q`"),
+        ("[z-a]", "bad character range z-a at position 1"),
+    ],
+)
+def test_what_is_wrong_is_said_as_go_says_it(pattern: str, said: str) -> None:
+    for make in (compiled, compiled_bytes):
+        with pytest.raises(re.error) as caught:
+            make(pattern)
+        assert str(caught.value) == said
