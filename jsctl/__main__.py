@@ -6,6 +6,7 @@ Python has not loaded already.
 """
 
 import _signal  # type: ignore[import-not-found]  # what `signal` wraps; that one takes longer
+import atexit
 import os
 import sys
 
@@ -16,11 +17,13 @@ def main() -> int:
     """Run the command line; the exit status is returned.
 
     An interrupt that is ignored, as in a background job, stays so. One that comes behind the
-    command, while Python is taken apart, ends the process too.
+    command, while threads are waited for, ends the process too; once Python is taken apart, which
+    is soon over, it is ignored: it would kill a process that ends with another status.
     """
     early = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
     if early:
         _signal.signal(_signal.SIGINT, _end)
+        atexit.register(_signal.signal, _signal.SIGINT, _signal.SIG_IGN)
     from jsctl.entry import run
 
     def begin() -> None:

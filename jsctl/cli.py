@@ -18,7 +18,7 @@ from jsctl import __version__
 from jsctl.api.errors import ApiError
 from jsctl.commands import DELEGATED, REGISTRY, Entry
 from jsctl.commands.toolkit.grammar.help_words import HELP_WORDS, asks_help
-from jsctl.commands.toolkit.grammar.spec import Command, Group, Kind, Option, options_of
+from jsctl.commands.toolkit.grammar.spec import Command, Group, Option, options_of
 from jsctl.errors import (
     JsctlError,
     NotFound,
@@ -201,7 +201,7 @@ def walk(words: Sequence[str]) -> Found:
             plain = [word]
             continue
         if not plain and word.startswith("-") and word not in (*HELP_WORDS, "-"):
-            _carry(word, Found(node, path, inherited, ()), carried)
+            carried += _carried(word, Found(node, path, inherited, ()), waiting)
             continue
         if not plain and word in HELP_WORDS:
             carried.append(word)
@@ -215,17 +215,14 @@ def walk(words: Sequence[str]) -> Found:
     return Found(node, path, inherited, (*carried, *plain, *waiting))
 
 
-def _carry(word: str, found: Found, carried: list[str]) -> None:
-    """Flags before their command are those of the groups above; they are parsed with the leaf."""
-    options = {one.name: one for one in (*found.inherited, *_options_in(found.node))}
-    flags = [word] if word.startswith("--") else [f"-{letter}" for letter in word[1:]]
-    for flag in flags:
-        known = (one for one in options.values() if flag in (f"--{one.name}", f"-{one.short}"))
-        if not any(one.kind is Kind.FLAG for one in known):
-            length = "long" if flag.startswith("--") else "short"
-            page = help_of(found, full=False)
-            raise _WithHelp(f"unknown {length} flag '{flag}'", page)
-        carried.append(flag)
+def _carried(word: str, found: Found, waiting: list[str]) -> list[str]:
+    """A flag before its command, with its value; errors come with the page of the group."""
+    from jsctl.commands.toolkit.grammar.carrying import carried
+
+    try:
+        return carried(word, (*found.inherited, *_options_in(found.node)), waiting)
+    except UsageError as error:
+        raise _WithHelp(str(error), help_of(found, full=False)) from None
 
 
 def _options_in(node: "Command | Group") -> tuple[Option, ...]:
@@ -428,7 +425,6 @@ def _run(found: Found, command: Command, flags: dict[str, str], begin: Callable[
         result = run()
     except UsageError as error:
         raise _paged(error, found) from None
-    sys.stdout.flush()
     return result or 0
 
 

@@ -73,12 +73,12 @@ def run(begin: Callable[[], None]) -> int:
         leave(run_completion(sys.argv[2:]))
     from jsctl.cli import main as run_cli
 
+    status = 1  # of an error whose page somebody has read enough of
     try:
         status = run_cli(sys.argv[1:], _near, begin)
         sys.stdout.flush()
-    except BrokenPipeError:  # of the page below an error, of which somebody has read enough
+    except BrokenPipeError:
         _nowhere(1)
-        status = 1
     if _waits_for_an_address():
         leave(status)
     return status

@@ -152,6 +152,7 @@ class Server:
 
     async def _serve(self) -> None:
         self._banner()
+        self._files.check()
         store = self._prepare_store()
         # Before the node, which takes most of the start: a taken port is told at once.
         self._listeners = bind_all(self.options, TurnedAway(self._log).add)

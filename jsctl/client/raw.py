@@ -8,7 +8,7 @@ import asyncio
 import os
 import socket
 from contextlib import suppress
-from time import perf_counter_ns
+from time import monotonic, perf_counter_ns
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from jsctl.client.refusals import sentence_of
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 READ_BYTES = 256 * 1024
 ANSWER_BYTES = 16 * 1024
 LOOK_S = 0.2
-"""So long a connection that is alone keeps the loop waiting for silence."""
-LOOK_READS = 64
-"""So often it lets the loop see whether somebody wants it to end."""
+"""So long a connection that is alone keeps the loop waiting, for silence or for answers: then it
+lets it see whether somebody wants it to end."""
 LINE_MAX = 64 * 1024
 """No line of a server is longer."""
 STATUS = b"NATS/1.0 "
@@ -61,7 +60,7 @@ class RawConnection:
         self._pongs = 0
         self._next_sid = 1_000_000  # those of the library are below
         self._socket: socket.socket | None = None
-        self._reads = 0
+        self._looked = 0.0
         self.alone = False
         """Whether nobody else needs the loop while this connection waits."""
         self.payload_max = 0
@@ -136,8 +135,8 @@ class RawConnection:
         return data
 
     async def _waited(self, own: socket.socket) -> bytes:
-        self._reads += 1
-        if not self._reads % LOOK_READS:
+        if (now := monotonic()) > self._looked + LOOK_S:
+            self._looked = now
             await asyncio.sleep(0)
         while True:
             with suppress(TimeoutError):

@@ -1,6 +1,7 @@
 """What becomes of a traced message, as nats-server tells it, on one server."""
 
 import gzip
+import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -55,6 +56,32 @@ def server(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """One for all tests: each has subjects of its own."""
     with KINDS[str(request.param)]("-js", config=ACCOUNTS, name="one") as running:
         yield running
+
+
+REFUSED: tuple[tuple[str, dict[str, str], str, str], ...] = (
+    ("C", {}, "x", "message counter increment is missing (10169)"),
+    ("C", {}, "", "message counter increment is missing (10169)"),
+    ("C", {"Nats-Incr": "x"}, "", "message counter increment is invalid (10171)"),
+    ("C", {"Nats-Incr": "1"}, "x", "message counter has payload (10170)"),
+    (
+        "C",
+        {"Nats-Incr": "1", "Nats-Rollup": "all"},
+        "",
+        "message counter increment is invalid (10171)",
+    ),
+    ("P", {"Nats-Incr": "1"}, "", "message counters is disabled (10168)"),
+    ("P", {"Nats-Schedule": "@every 1s"}, "x", "message schedules is disabled (10188)"),
+    ("T", {"Nats-Schedule": "never"}, "x", "message schedules pattern is invalid (10189)"),
+    ("P", {"Nats-Rollup": "what"}, "x", "rollup not permitted"),
+    ("T", {"Nats-Rollup": "what"}, "x", 'rollup value invalid: "what"'),
+    (
+        "P",
+        {"Nats-Expected-Last-Subject-Sequence-Subject": "P.x"},
+        "x",
+        "missing sequence for expected last sequence per subject (10193)",
+    ),
+)
+"""Stream, headers, body, and what is told of it."""
 
 
 @dataclass(slots=True)
@@ -324,6 +351,34 @@ async def test_a_stream_tells_what_it_makes_of_it(scene: Scene, extra: dict[str,
     if not extra:
         stored = await js.get_msg(name, 2)
         assert stored.headers == {"Nats-Trace-Dest": "trace disabled"}
+
+
+@only
+async def test_what_a_counter_and_schedules_refuse_has_its_code(
+    scene: Scene, extra: dict[str, str]
+) -> None:
+    """Where an answer names it, and a trace of nats-server says no words of its own."""
+    js = scene.clients["a"].jetstream(timeout=30)
+    word = "o" if extra else "d"
+    for name, options in (
+        ("C", {"allow_msg_counter": True, "allow_direct": True}),
+        ("P", {}),
+        ("T", {"allow_msg_schedules": True, "allow_rollup_hdrs": True}),
+    ):
+        config = {"name": f"{name}{word}", "subjects": [f"{name}{word}.>"], **options}
+        answer = await scene.clients["a"].request(
+            f"$JS.API.STREAM.CREATE.{name}{word}", json.dumps(config).encode(), timeout=30
+        )
+        assert "error" not in json.loads(answer.data), answer.data
+    await js.publish(f"C{word}.one", b"", headers={"Nats-Incr": "1"})
+    wanted = [f"js error={told} stream={name}{word}" for name, *_, told in REFUSED]
+    found: list[str] = []
+    for name, headers, body, _ in REFUSED:
+        steps_of = await scene.trace(
+            f"{name}{word}.one", {**DEST, **extra, **headers}, payload=body.encode()
+        )
+        found += steps_of[1:]
+    assert found == wanted
 
 
 async def test_a_full_stream_and_one_without_interest(scene: Scene) -> None:

@@ -48,11 +48,15 @@ def started(
     stderr: "int | IO[bytes]",
     folder: Path | None = None,
     session: bool = False,
+    buffered: bool = False,
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """A process that signals end as if a person had begun it, whatever runs the tests; it ends with
-    the body. `session` gives it its input as its own terminal."""
+    the body. `session` gives it its input as its own terminal; what it writes is seen at once
+    unless it is `buffered`, as it is in a pipe."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
-    environment["PYTHONUNBUFFERED"] = "1"
+    environment.pop("PYTHONUNBUFFERED", None)
+    if not buffered:
+        environment["PYTHONUNBUFFERED"] = "1"
 
     def prepare() -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)

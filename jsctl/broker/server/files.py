@@ -2,7 +2,8 @@
 
 import json
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import field
 from pathlib import Path
 
@@ -40,11 +41,20 @@ class RunFiles:
 
     def __init__(self, pid_file: str, ports_file_dir: str) -> None:
         self._pid_file, self._ports_file = _places(pid_file, ports_file_dir)
+        self._wrote_pid = False
+
+    def check(self) -> None:
+        """Raises ConfigError if one cannot be written; nothing is left there."""
+        for path, what in ((self._pid_file, "pid file"), (self._ports_file, "ports file")):
+            if path is not None:
+                with suppress(_Tried), _told(path, what), drafted(path):
+                    raise _Tried
 
     def write_pid(self) -> None:
         """Write the pid without a line break. Raises ConfigError."""
         if self._pid_file is not None:
             _replace(self._pid_file, str(os.getpid()), "pid file")
+            self._wrote_pid = True
 
     def write_ports(self, addresses: Addresses) -> None:
         """Write the ports file, whole or not at all. Raises ConfigError."""
@@ -65,10 +75,26 @@ class RunFiles:
             self.write_ports(addresses)
 
     def remove(self) -> None:
-        """Remove both; no error when missing, or when that is not allowed any more."""
-        for path in (self._pid_file, self._ports_file):
-            if path is not None and file_at(path) is not None:
-                _remove(path)
+        """Remove both; no error when missing, or when that is not allowed any more.
+
+        A pid file that another server has written stays: one whose port is taken finds that of the
+        server which has it.
+        """
+        if self._pid_file is not None and self._wrote_pid and _is_ours(self._pid_file):
+            _remove(self._pid_file)
+        if self._ports_file is not None:
+            _remove(self._ports_file)
+
+
+class _Tried(Exception):
+    """Writing would have worked."""
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        return file_at(path) is not None and path.read_text() == str(os.getpid())
+    except (OSError, ValueError):
+        return False
 
 
 def _remove(path: Path) -> None:
@@ -84,9 +110,14 @@ def _places(pid_file: str, ports_file_dir: str) -> tuple[Path | None, Path | Non
 
 
 def _replace(path: Path, text: str, what: str) -> None:
+    with _told(path, what), drafted(path) as file:
+        file.write(text.encode())
+
+
+@contextmanager
+def _told(path: Path, what: str) -> Iterator[None]:
     try:
-        with drafted(path) as file:
-            file.write(text.encode())
+        yield
     except OSError as error:
         raise ConfigError(
             f"could not write {what}: {error.strerror}",

@@ -11,6 +11,7 @@ from jsctl.backups.edit import Edit, Edited, edit_backup
 from jsctl.backups.filters import Filter
 from jsctl.backups.obfuscation import Obfuscator
 from jsctl.commands.backup.progress import reading
+from jsctl.commands.toolkit.content.regexps import compiled_bytes
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.reading import broken_off
 from jsctl.errors import UsageError
@@ -119,8 +120,8 @@ def _pattern(text: str) -> re.Pattern[bytes]:
     if len(text) > PATTERN_LENGTH_MAX:
         raise UsageError(f"a payload expression has at most {PATTERN_LENGTH_MAX} characters")
     try:
-        return re.compile(text.encode())
-    except (re.error, OverflowError) as error:
+        return compiled_bytes(text)
+    except re.error as error:
         raise UsageError(f'invalid payload expression "{text}": {error}') from None
 
 

@@ -1,6 +1,8 @@
 """Descriptions of errors: the built-in ones, or those of a file that servers are made from."""
 
+import json
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +61,11 @@ class ErrorDescription:
     deprecates: str = ""
 
 
+_FIELDS: Mapping[str, type] = {
+    one.name: int if one.name in ("code", "error_code") else str for one in fields(ErrorDescription)
+}
+
+
 def built_in() -> list[ErrorDescription]:
     """Those of the server that this program knows."""
     return [
@@ -84,25 +91,25 @@ def load(path: str) -> list[ErrorDescription]:
         raise JsctlError(f"open {path}: {(error.strerror or '').lower()}") from None
     except ValueError as error:
         raise JsctlError(f"{path} is not JSON: {error}") from None
-    if not isinstance(found, list):
+    if not isinstance(found, list | None):
         raise JsctlError(f"{path} is not a list of errors")
-    return [described(one, path) for one in found]
+    return [described(one, path) for one in found or ()]
 
 
 def described(found: object, path: str) -> ErrorDescription:
     """One document as a description; unknown keys are passed over. Raises JsctlError."""
     if not isinstance(found, dict):
         raise JsctlError(f"{path}: an error is an object")
-    numbers = {key: found.get(key) or 0 for key in ("code", "error_code")}
-    texts = {
-        key: found.get(key) or ""
-        for key in ("constant", "description", "comment", "help", "url", "deprecates")
-    }
-    whole = all(isinstance(n, int) and 0 <= n <= CODE_MAX for n in numbers.values())
-    if not whole or not all(isinstance(text, str) for text in texts.values()):
-        raise JsctlError(f"{path}: a field of an error has another type than it should have")
-    fields: dict[str, Any] = {**numbers, **texts}
-    return ErrorDescription(**fields)
+    given = {key.lower(): value for key, value in found.items() if value is not None}
+    values: dict[str, Any] = {}
+    for key, kind in _FIELDS.items():
+        value = given.get(key, kind())
+        is_code = isinstance(value, int) and 0 <= value <= CODE_MAX
+        if type(value) is not kind or (key == "error_code" and not is_code):
+            wanted = "a text" if kind is str else "a number" if key == "code" else "a code"
+            raise JsctlError(f"{path}: {key} of an error is {wanted}, not {json.dumps(value)}")
+        values[key] = value
+    return ErrorDescription(**values)
 
 
 def faults(one: ErrorDescription) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jsctl.api.jsontext import of_people
 from jsctl.commands.errors.documents import ErrorDescription, described, faults, load
-from jsctl.commands.toolkit.grammar.values import is_count
+from jsctl.commands.errors.run import code_of
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.files import save
 from jsctl.errors import Aborted, JsctlError, NeedsConfirmation, UsageError
@@ -19,7 +19,7 @@ TRIES_MAX = 100
 
 def validate(call: Call) -> None:
     """Says what is wrong with each error of a file."""
-    path = call.text("file")
+    path = call.text("file") or call.text("errors")
     if not path:
         raise UsageError("errors file is required")
     _validate(call, path)
@@ -37,10 +37,7 @@ def _validate(call: Call, path: str) -> None:
 
 def edit(call: Call) -> None:
     """Changes an error in $EDITOR, or adds one with the next code."""
-    path, text = call.text("file"), call.text("code") or "0"
-    if not is_count(text):
-        raise UsageError(f'strconv.ParseUint: parsing "{text}": invalid syntax')
-    code = int(text)
+    path, code = call.text("file"), code_of(call.text("code") or "0")
     found = load(path)
     at = next((at for at, one in enumerate(found) if one.error_code == code), len(found))
     highest = max((one.error_code for one in found), default=0)

@@ -3,8 +3,9 @@
 import re
 from dataclasses import asdict
 
-from jsctl.commands.errors.documents import ErrorDescription, load
-from jsctl.commands.toolkit.grammar.values import is_count
+from jsctl.commands.errors.documents import CODE_MAX, ErrorDescription, load
+from jsctl.commands.toolkit.content.regexps import compiled
+from jsctl.commands.toolkit.grammar.values import parse_whole
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import NotFound, UsageError
 from jsctl.render.column import Column, sort_rows
@@ -24,14 +25,13 @@ def ls(call: Call) -> None:
     """All errors, or those that match."""
     found = load(call.text("errors"))
     text = call.text("match").lower()
-    if text:
-        try:
-            pattern = re.compile(text)
-        except re.error as error:
-            raise UsageError(f"{text} is not a regular expression: {error}") from None
-        found = [one for one in found if _matches(one, pattern)]
-        if not found:
-            raise NotFound(f"no errors found matching regular expression {text}")
+    try:
+        pattern = compiled(text)
+    except re.error as error:
+        raise UsageError(f"{text} is not a regular expression: {error}") from None
+    found = [one for one in found if _matches(one, pattern)]
+    if not found:
+        raise NotFound(f"no errors found matching regular expression {text or '.'}")
     key = _KEYS.get(call.text("sort"), "description")
     rows = sort_rows(found, COLUMNS, key, reverse=call.flag("reverse"))
     call.output.table(rows, COLUMNS, "NATS Errors")
@@ -45,11 +45,7 @@ def _matches(one: ErrorDescription, pattern: re.Pattern[str]) -> bool:
 
 def lookup(call: Call) -> None:
     """All about one error."""
-    text = call.text("code")
-    if not is_count(text) or int(text) > 65_535:
-        problem = "value out of range" if text.isdecimal() else "invalid syntax"
-        raise UsageError(f'strconv.ParseUint: parsing "{text}": {problem}')
-    code = int(text)
+    code = code_of(call.text("code"))
     one = next((one for one in load(call.text("errors")) if one.error_code == code), None)
     if one is None:
         raise NotFound(f"no error matches code {code}")
@@ -65,3 +61,15 @@ def lookup(call: Call) -> None:
     screen.text()
     screen.text(one.help or "No further information available")
     call.output.details(screen)
+
+
+def code_of(text: str) -> int:
+    """A code, also as `0x2727` or `10_059`. Raises UsageError in the words of Go."""
+    try:
+        code = parse_whole(text) if text[:1].isdigit() else -1
+    except ValueError:
+        code = CODE_MAX + 1 if text.isdigit() and text.isascii() else -1
+    if not 0 <= code <= CODE_MAX:
+        problem = "invalid syntax" if code < 0 else "value out of range"
+        raise UsageError(f'strconv.ParseUint: parsing "{text}": {problem}')
+    return code

@@ -15,6 +15,7 @@ from jsctl.client.ordered import ordered
 from jsctl.client.requests import event_prefix
 from jsctl.client.worded import library_words
 from jsctl.commands.toolkit.assets.picking import check_stream
+from jsctl.commands.toolkit.content.regexps import compiled
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import UsageError
 from jsctl.render.formats import as_json
@@ -110,7 +111,7 @@ class _Shown:
         self._cloud = call.flag("cloudevent")
         self._json = call.flag("json") or call.output.asked or call.output.machine
         try:
-            self._wanted = re.compile(call.text("filter"), re.IGNORECASE | re.DOTALL)
+            self._wanted = compiled(call.text("filter"), re.IGNORECASE | re.DOTALL)
         except re.error as error:
             raise UsageError(f"invalid body regular expression: {error}") from None
 

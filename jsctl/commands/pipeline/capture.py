@@ -1,16 +1,14 @@
 """`pipeline capture`."""
 
-import asyncio
-import signal
-
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.finishing import asked_to_stop
 from jsctl.render.humanize import counted, number
 from jsctl.spark.pipeline.capture import Capture, Counts
 from jsctl.spark.pipeline.capture import capture as keep
 
 
 async def capture(call: Call) -> None:
-    """Stores telemetry until it is stopped."""
+    """Stores telemetry until it is stopped; a second time it is broken off, as it may wait long."""
     what = Capture(
         into=call.text("into"),
         streams=call.texts("stream"),
@@ -19,17 +17,6 @@ async def capture(call: Call) -> None:
         max_age_ns=call.duration("max-age"),
         replicas=call.integer("replicas", 1),
     )
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    assert task is not None
-
-    def asked() -> None:
-        """The first time for an end, then for one at once: what waits may wait for long."""
-        if what.stopping.is_set():
-            task.cancel()
-        what.stopping.set()
-
-    for number_ in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number_, asked)
     terminal = call.output.stderr.isatty()
 
     def told(counts: Counts) -> None:
@@ -38,7 +25,8 @@ async def capture(call: Call) -> None:
             call.output.stderr.flush()
 
     async with call.manager() as manager:
-        counts = await keep(manager, what, told)
+        with asked_to_stop(what.stopping.set):
+            counts = await keep(manager, what, told)
     if terminal:
         call.output.stderr.write("\r\x1b[K")
     call.output.print(f"Stored in {what.into}: {_line(counts)}")

@@ -1,5 +1,6 @@
 """What the commands that start Spark share: where it runs, its log, how it goes."""
 
+import logging
 import os
 import tempfile
 from collections.abc import Iterator
@@ -47,9 +48,25 @@ def at_work(
         short=short,
         told=display.phase,
     )
-    with display.shown("planning"):
+    with display.shown("planning"), quiet_interrupts():
         try:
             yield Work(session, display, log)
         finally:
             session.close()
     log.unlink(missing_ok=True)
+
+
+@contextmanager
+def quiet_interrupts() -> Iterator[None]:
+    """Within it nothing is shown of where Ctrl-C found the way to Java, which py4j logs with a
+    trace before it lets it through."""
+    root = logging.getLogger()
+    root.addFilter(_is_no_interrupt)
+    try:
+        yield
+    finally:
+        root.removeFilter(_is_no_interrupt)
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    return record.exc_info is None or record.exc_info[0] is not KeyboardInterrupt

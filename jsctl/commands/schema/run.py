@@ -8,6 +8,7 @@ from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError
 from jsctl.api.schema import schema_names, schema_of, violations
 from jsctl.commands.toolkit.assets.picking import near_names
+from jsctl.commands.toolkit.content.regexps import compiled
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.reading import interruptible
 from jsctl.errors import Conflict, JsctlError, NotFound, UsageError
@@ -18,7 +19,7 @@ def search(call: Call) -> None:
     """The names that a regular expression finds."""
     pattern = call.text("pattern")
     try:
-        wanted = re.compile(pattern)
+        wanted = compiled(pattern)
     except re.error as error:
         raise UsageError(f"search failed: error parsing regexp: {error}") from None
     found = [name for name in schema_names() if wanted.search(name)]

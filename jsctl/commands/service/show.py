@@ -13,6 +13,7 @@ from jsctl.client.services import (
     subject_of,
     text_of,
 )
+from jsctl.commands.toolkit.content.regexps import compiled
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, Unreachable, UsageError
 from jsctl.render.humanize import duration, number
@@ -89,7 +90,7 @@ async def _statistics_of(call: Call, client: "NatsClient", told: Document) -> Do
 
 def _pattern(call: Call) -> re.Pattern[str]:
     try:
-        return re.compile(call.text("endpoint"))
+        return compiled(call.text("endpoint"))
     except re.error as error:
         raise UsageError(f"--endpoint is not a regular expression: {error}") from None
 

@@ -90,7 +90,7 @@ async def capture(manager: Manager, what: Capture, told: Told) -> Counts:
     await _store(manager, counts, f"{ROOT}.capture", _note("start", what))
     end = time.monotonic() + what.for_ns / 1e9 if what.for_ns else None
     async with asyncio.TaskGroup() as group:
-        keeper = group.create_task(_keep(manager, queue, counts))
+        keeper = group.create_task(_keep(manager, what, queue, counts))
         try:
             await _look_on(manager, what, counts, told, end)
             await queue.join()
@@ -123,13 +123,23 @@ async def _look_on(
 
 
 async def _keep(
-    manager: Manager, queue: "asyncio.Queue[tuple[str, bytes]]", counts: Counts
+    manager: Manager,
+    what: Capture,
+    queue: "asyncio.Queue[tuple[str, bytes]]",
+    counts: Counts,
 ) -> None:
+    """Stores what comes. At the end what waits is dropped as soon as one is not taken: nobody is to
+    wait for a server that is gone once for each."""
+    gone = False
     while True:
         subject, body = await queue.get()
         try:
-            await _store(manager, counts, subject, body)
-            counts.advisories += 1
+            if gone:
+                counts.dropped += 1
+                continue
+            kept = await _store(manager, counts, subject, body)
+            counts.advisories += kept
+            gone = what.stopping.is_set() and not kept
         finally:
             queue.task_done()
 
@@ -145,17 +155,19 @@ async def _look(manager: Manager, what: Capture, counts: Counts) -> None:
         if name == what.into or (what.streams and name not in what.streams):
             continue
         body = json.dumps({"at": now, "info": encode(info)}).encode()
-        await _store(manager, counts, f"{ROOT}.stream.{name}", body)
-        counts.states += 1
+        counts.states += await _store(manager, counts, f"{ROOT}.stream.{name}", body)
         for consumer in (await manager.consumers(name)).items:
+            if what.stopping.is_set():
+                return
             body = json.dumps({"at": now, "info": encode(consumer)}).encode()
-            await _store(manager, counts, f"{ROOT}.consumer.{name}.{consumer.name}", body)
-            counts.states += 1
+            subject = f"{ROOT}.consumer.{name}.{consumer.name}"
+            counts.states += await _store(manager, counts, subject, body)
     await _store(manager, counts, f"{ROOT}.capture", _note("alive", what))
     counts.looks += 1
 
 
-async def _store(manager: Manager, counts: Counts, subject: str, body: bytes) -> None:
+async def _store(manager: Manager, counts: Counts, subject: str, body: bytes) -> bool:
+    """Whether it is stored; what is not is counted."""
     try:
         reply = await manager.client.request(subject, body, timeout=manager.settings.timeout)
         kept = bool(stored_answer(bytes(reply.data)).get("stream"))
@@ -165,6 +177,7 @@ async def _store(manager: Manager, counts: Counts, subject: str, body: bytes) ->
         kept = False
     if not kept:
         counts.failed += 1
+    return kept
 
 
 def _is_a_look(body: bytes) -> bool:

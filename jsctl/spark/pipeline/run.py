@@ -42,6 +42,8 @@ STOP_S = 60.0
 """How long a batch may take to end after a request to stop; then it is broken off."""
 PAUSE_S = 0.02
 VIEW = "input"
+ASKING = (signal.SIGTERM, signal.SIGINT)
+"""Signals that ask for an end."""
 Report = Callable[[RunState], None]
 
 
@@ -89,7 +91,9 @@ class Runner:
             self._state = RunState("starting", this_host(), _pid(), now, now)
             self._say()
             try:
-                self._stream(start())
+                spark = start()
+                self._listen()
+                self._stream(spark)
             except BaseException as error:
                 failure = explain(error, log_file=self.log_file)
                 self._state = replace(self._state, state="failed", error=str(failure))
@@ -124,20 +128,25 @@ class Runner:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-
-        def asked(number: int, _frame: object) -> None:
-            if self._stopping.is_set() and number == signal.SIGINT:
-                raise KeyboardInterrupt
-            self._stopping.set()
-
-        before = {
-            number: signal.signal(number, asked) for number in (signal.SIGTERM, signal.SIGINT)
-        }
+        before = {number: signal.getsignal(number) for number in ASKING}
+        self._listen()
         try:
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def _listen(self) -> None:
+        """Hear of signals; of a session that has begun nobody else is to: PySpark would cancel the
+        batch at once."""
+        if threading.current_thread() is threading.main_thread():
+            for number in ASKING:
+                signal.signal(number, self._asked)
+
+    def _asked(self, number: int, _frame: object) -> None:
+        if self._stopping.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self._stopping.set()
 
     def _check_source(self) -> None:
         if self.spec.source.archive:

@@ -162,9 +162,24 @@ def test_a_taken_port_is_told_before_the_node_is_made(
         port = taken.getsockname()[1]
         words = ["-a", "127.0.0.1", "-p", "-1", "-m", str(port), "-P", str(pid)]
         assert main(words, make_node) == 1
-    assert f"Error listening on port: 127.0.0.1:{port}" in capsys.readouterr().err
-    assert made == []
-    assert not pid.exists()
+        assert f"Error listening on port: 127.0.0.1:{port}" in capsys.readouterr().err
+        assert made == []
+        assert not pid.exists()
+        pid.write_text("1")
+        assert main(words, make_node) == 1
+    assert pid.read_text() == "1", "it is that of the server that has the port"
+
+
+@pytest.mark.parametrize("words", [("-P", "no/pid"), ("--ports_file_dir", "no"), ("-l", "no/log")])
+def test_a_file_that_cannot_be_written_is_told_before_anything_is_made(
+    words: tuple[str, str], tmp_path: Path
+) -> None:
+    flag, path = words
+    done = run("-js", "-sd", str(tmp_path / "store"), "-p", "-1", flag, str(tmp_path / path))
+    assert done.returncode == 1
+    assert str(tmp_path / path) in done.stderr
+    assert "No such file or directory" in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,34 @@ def test_files_are_written_and_removed(tmp_path: Path) -> None:
 
 def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
     files = RunFiles(str(tmp_path / "no/pid"), "")
-    with pytest.raises(ConfigError, match="could not write pid file: No such file"):
+    for write in (files.check, files.write_pid):
+        with pytest.raises(ConfigError, match="could not write pid file: No such file"):
+            write()
+    with pytest.raises(ConfigError, match="could not write ports file: No such file"):
+        RunFiles("", str(tmp_path / "no")).check()
+    with pytest.raises(ConfigError, match="could not write pid file: Is a directory"):
+        RunFiles(str(tmp_path), "").check()
+
+
+def test_a_look_whether_they_can_be_written_leaves_nothing(tmp_path: Path) -> None:
+    files = RunFiles(str(tmp_path / "pid"), str(tmp_path))
+    files.check()
+    files.remove()
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "pid").write_text("1")
+    files.check()
+    assert (tmp_path / "pid").read_text() == "1"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_the_pid_file_of_another_server_stays(written: bool, tmp_path: Path) -> None:
+    files = RunFiles(str(tmp_path / "pid"), "")
+    if written:
         files.write_pid()
+    (tmp_path / "pid").write_text("1")
+    files.remove()
+    assert (tmp_path / "pid").read_text() == "1"
 
 
 def test_what_cannot_be_removed_stays(tmp_path: Path) -> None:

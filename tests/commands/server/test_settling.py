@@ -14,6 +14,7 @@ from tests.commands.conftest import KINDS, Result, Server
 
 Run = Callable[..., Result]
 WAIT = ("--wait", "1m")
+ELECTIONS = 5
 AS_SYSTEM = ("--user", SYSTEM_USER, "--password", SYSTEM_PASSWORD)
 CURRENT = PeerInfo(name="n2", current=True)
 BEHIND = PeerInfo(name="n2", lag=4)
@@ -99,3 +100,49 @@ def test_what_a_server_has_is_followed_to_others(kind: str, cli: Run) -> None:
         servers = {info["cluster"]["leader"], *(one["name"] for one in info["cluster"]["replicas"])}
         assert len(servers) == 3
         assert gone not in servers
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_wait_ends_with_what_is_left(kind: str, cli: Run) -> None:
+    """A server that left is in no info; one that is down is what the others wait for."""
+    with Cluster(4, server=KINDS[kind]) as cluster:
+        cluster.wait_meta_leader()
+        url = ("--server", ",".join(cluster.urls), "--timeout", "10s")
+        words = ("--subjects", "S", "--replicas", "3", "--defaults", "-j")
+        made = json.loads(cli(*url, "stream", "add", "S", *words).out)["cluster"]
+        for gone in (made["replicas"][0]["name"], made["leader"]):
+            remove = ("stream", "cluster", "peer-remove", "S", gone, "-f", *WAIT)
+            left = cli(*url, *remove)
+            assert left.code == 0, left.err
+            assert 'All replicas of stream "S" are current' in left.err
+            assert gone not in peers_of(cli, url)
+            again = cli(*url, *remove)
+            assert (again.code, "peer not a member (10040)" in again.err) == (1, True)
+        down = next(name for name in peers_of(cli, url)[1:] if name != cluster.meta_leader())
+        cluster.kill(down)
+        alive = ",".join(broker.url for broker in cluster if broker.running)
+        others = ("--server", alive, "--timeout", "10s")
+        meta = (*AS_SYSTEM, "server", "cluster", "step-down")
+        stream = ("stream", "cluster", "step-down", "S")
+        told: tuple[tuple[tuple[str, ...], str], ...]
+        told = ((stream, 'stream "S"'), (meta, "the meta group"))
+        for command, what in told:
+            waited = cli(*others, *command, "-f", "--wait", "1s")
+            for _ in range(ELECTIONS):
+                if "is not done after" in waited.err:
+                    break
+                cluster.wait_meta_leader()  # Two of three may take long to elect.
+                waited = cli(*others, *command, "-f", "--wait", "1s")
+            assert waited.code == 1, waited.err
+            assert f"error: {what} is not done after 1s: {down} is " in waited.err
+            assert "the cluster goes on by itself" in waited.err
+        cluster.restart(down)
+        again = cli(*others, "stream", "cluster", "step-down", "S", "-f", *WAIT)
+        assert again.code == 0, again.err
+
+
+def peers_of(cli: Run, url: tuple[str, ...]) -> list[str]:
+    """The servers of the stream, its leader first."""
+    found = json.loads(cli(*url, "stream", "info", "S", "-j").out)["cluster"]
+    return [found["leader"], *(one["name"] for one in found["replicas"])]

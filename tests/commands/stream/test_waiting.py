@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import pytest
 from jsctl.api.cluster import ClusterInfo, DesiredClusterInfo, PeerInfo
 from jsctl.commands.toolkit.assets.catching_up import wait_for_replicas, what_is_left
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.finishing import finished
 from jsctl.commands.toolkit.invocation.output import Output
 from jsctl.commands.toolkit.invocation.prompts import Prompts
 from jsctl.errors import Unreachable
@@ -45,6 +47,13 @@ def test_what_is_left(cluster: ClusterInfo | None, replicas: int, left: str) -> 
     assert what_is_left(cluster, replicas) == left
 
 
+@pytest.mark.parametrize("gone", ["n1", "n2"])
+def test_who_was_asked_to_leave_is_not_there_any_more(gone: str) -> None:
+    """A look right behind the request sees what was, and all of that may be current."""
+    assert what_is_left(GROUP, 2, gone) == f"{gone} is one of its servers"
+    assert what_is_left(GROUP, 2, "n3") == ""
+
+
 @pytest.mark.parametrize("server", list(KINDS), indirect=True, scope="package")
 def test_scaling_waits_for_the_new_replicas(run: Run, server: Server) -> None:
     assert run("stream", "add", "W", "--subjects", "w", "--defaults").code == 0
@@ -66,6 +75,24 @@ def test_what_does_not_end_in_time_is_an_error() -> None:
 
     with pytest.raises(Unreachable, match="stream W is not done after 1ns: n2 is 7 behind"):
         asyncio.run(wait_for_replicas(call, look, 2, "stream W"))
+
+
+def test_one_that_is_broken_off_says_what_is_left() -> None:
+    said = io.StringIO()
+    call = Call({"wait": "1h"}, {}, Settings(), Output(io.StringIO(), said), Prompts())
+
+    async def look() -> ClusterInfo | None:
+        signal.raise_signal(signal.SIGINT)
+        return ClusterInfo(name="C", leader="n1", replicas=(BEHIND,))
+
+    async def waiting() -> int | None:
+        await wait_for_replicas(call, look, 2, "stream W")
+        return None
+
+    with pytest.raises(KeyboardInterrupt):
+        finished(waiting)
+    left = "interrupted: stream W is not done: n2 is 7 behind; the cluster goes on by itself\n"
+    assert said.getvalue() == left
 
 
 @pytest.mark.parametrize("server", ["nats-server"], indirect=True, scope="package")

@@ -90,6 +90,35 @@ async def test_it_can_be_broken_off_while_advisories_wait() -> None:
     assert running.cancelled()
 
 
+async def test_nobody_waits_once_for_each_that_a_server_does_not_take_any_more() -> None:
+    goes = asyncio.Event()
+
+    class Gone(Answering):
+        """Answers nobody in the end."""
+
+        async def request(self, subject: str, body: bytes, timeout: float) -> SimpleNamespace:
+            answer = await super().request(subject, body, timeout)
+            if "advisory" in subject:
+                await goes.wait()
+                answer.data = b""
+            return answer
+
+    server, what = Gone(b'{"stream": "JSCTL_TELEMETRY", "seq": 1}'), Capture()
+    async with asyncio.timeout(ANSWER_S), asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(capture(cast(Manager, server), what, lambda _counts: None))
+        for at in range(5):
+            await heard(server, f"$JS.EVENT.ADVISORY.STREAM.CREATED.S{at}", b"{}")
+
+        async def begun() -> bool:
+            return any("advisory" in one for one in server.stored)
+
+        await eventually(begun, "one is on its way")
+        what.stopping.set()
+        goes.set()
+    counts = running.result()
+    assert (counts.advisories, counts.failed, counts.dropped) == (0, 1, 4)
+
+
 @pytest.mark.parametrize("answer", [b"hello", b"[]", b"", b"\xff", b'{"error": {}}', b"{}"])
 async def test_an_answer_that_is_none_is_a_failure(answer: bytes) -> None:
     """As of a service that listens there, too."""

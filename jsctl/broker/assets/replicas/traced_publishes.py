@@ -26,8 +26,10 @@ TEXTS = {
     10166: "message TTL disabled",
 }
 """Where the words of a trace are not those of the answer."""
+ROLLUP_FAILED = 10111
 STORE_FAILED = 10077
 """The store refuses: all else was found in order, which a trace tells by the subject."""
+WITHOUT_CODE = (ROLLUP_FAILED, STORE_FAILED)
 WRONG_LAST_SEQ = 10071
 WRONG_LAST_ID = 10070
 
@@ -71,9 +73,11 @@ def _judge(leader: StreamLeader, item: Captured, trace: Trace, now_ns: int) -> b
 
 
 def _text(error: ApiError, headers: bytes) -> str:
-    """The words of a trace, which name what was expected as well."""
+    """The words of a trace: those of the answer with its code, or what was expected as well."""
+    if error.err_code in WITHOUT_CODE:
+        return error.description
     if error.err_code not in (WRONG_LAST_SEQ, WRONG_LAST_ID):
-        return TEXTS.get(error.err_code, error.description)
+        return TEXTS.get(error.err_code, str(error))
     fields = nats_fields(headers)
     found = error.description.rpartition(": ")[2]
     if error.err_code == WRONG_LAST_ID:

@@ -12,6 +12,7 @@ from jsctl.commands.server.check.run import (
     seconds,
 )
 from jsctl.commands.toolkit.assets.picking import check_name
+from jsctl.commands.toolkit.content.regexps import compiled_bytes
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import UsageError
 from jsctl.render.reports.server.check import CheckResult
@@ -29,7 +30,7 @@ def pattern(call: Call, flag: str) -> "re.Pattern[bytes] | None":
     """A regular expression for bytes; None for an empty one. Raises UsageError."""
     text = call.text(flag)
     try:
-        return re.compile(text.encode()) if text else None
+        return compiled_bytes(text) if text else None
     except re.error as error:
         raise UsageError(f"--{flag}: {error}") from None
 

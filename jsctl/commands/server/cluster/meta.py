@@ -63,8 +63,8 @@ async def step_down(call: Call) -> None:
         call.output.log(f'New leader elected "{leader}"')
 
         async def look() -> ClusterInfo:
-            found = await _meta_leader(client, call)
-            return ClusterInfo(name=found.name, leader=found.leader, replicas=found.replicas)
+            found = await _quick_look(client, call)
+            return ClusterInfo(name=meta.name, leader=found.leader, replicas=found.replicas)
 
         await wait_for_replicas(call, look, meta.cluster_size, "the meta group")
     if call.as_data:
@@ -164,14 +164,21 @@ async def _meta_leader(client: "NatsClient", call: Call) -> MetaClusterInfo:
 
 async def _new_leader(client: "NatsClient", call: Call, old: str) -> str:
     """Waits until another server leads; raises Conflict when none does in time."""
-    system = NatsSystem(client, replace(call.settings, timeout_ns=LOOK_NS))
     loop = asyncio.get_running_loop()
     deadline = loop.time() + ELECTION_SECONDS
     while loop.time() < deadline:
-        options = {"leader_only": True}
-        replies = await system.gather("JSZ", options, where=_domain(call), expected=1)
-        for meta in meta_groups([(reply.server, reply.as_(Jsz)) for reply in replies]):
-            if meta.leader != old:
-                return meta.leader
+        meta = await _quick_look(client, call)
+        if meta.leader not in ("", old):
+            return meta.leader
         await asyncio.sleep(POLL_SECONDS)
     raise Conflict("the meta group did not elect a new leader in time")
+
+
+async def _quick_look(client: "NatsClient", call: Call) -> MetaClusterInfo:
+    """The meta group as its leader sees it, without the patience for servers that are gone; empty
+    where none says so."""
+    system = NatsSystem(client, replace(call.settings, timeout_ns=LOOK_NS))
+    options = {"leader_only": True}
+    replies = await system.gather("JSZ", options, where=_domain(call), expected=1)
+    groups = meta_groups([(reply.server, reply.as_(Jsz)) for reply in replies])
+    return groups[0] if groups else MetaClusterInfo()

@@ -9,8 +9,9 @@ from jsctl.api.cluster import ClusterInfo
 from jsctl.api.monitoring.jsz import Jsz, StreamDetail
 from jsctl.api.times import SECOND_NS, format_duration
 from jsctl.client.system import NatsSystem
-from jsctl.commands.toolkit.assets.catching_up import what_is_left
+from jsctl.commands.toolkit.assets.catching_up import GOES_ON, what_is_left
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.interrupts import told
 from jsctl.commands.toolkit.invocation.progress import counting
 from jsctl.errors import JsctlError, Unreachable
 from jsctl.render.humanize import counted
@@ -37,7 +38,8 @@ async def wait_until_settled(client: "NatsClient", call: Call, gone: str) -> Non
     system = NatsSystem(client, replace(call.settings, timeout_ns=LOOK_NS))
     loop = asyncio.get_running_loop()
     deadline = loop.time() + call.duration("wait") / SECOND_NS
-    with counting(call) as told:
+    left = [f"{gone} was not looked for yet"]
+    with told(call, lambda: f"{_count(left)} not done; {GOES_ON}"), counting(call) as shown:
         while True:
             try:
                 replies = [one for one in await system.gather("JSZ", ALL) if not one.error]
@@ -45,18 +47,21 @@ async def wait_until_settled(client: "NatsClient", call: Call, gone: str) -> Non
                 left = unsettled([one for one in found if one[0] != gone], gone)
             except JsctlError as error:
                 left = [str(error)]
-            told(len(left), of="streams and consumers")
+            shown(len(left), of="streams and consumers")
             if not left:
                 break
             if loop.time() > deadline:
                 waited = format_duration(call.duration("wait"))
                 raise Unreachable(
-                    f"{counted(len(left), 'stream or consumer', 'streams and consumers')} "
-                    f"not done after {waited}, the first of them: {left[0]}",
-                    hints=("the cluster goes on by itself, see server report health",),
+                    f"{_count(left)} not done after {waited}, the first of them: {left[0]}",
+                    hints=(f"{GOES_ON}, see server report health",),
                 )
             await asyncio.sleep(POLL_SECONDS)
     call.output.log("All streams and consumers are current on their servers")
+
+
+def _count(left: Sequence[str]) -> str:
+    return counted(len(left), "stream or consumer", "streams and consumers")
 
 
 def unsettled(servers: Sequence[tuple[str, Jsz]], gone: str) -> list[str]:
@@ -67,9 +72,7 @@ def unsettled(servers: Sequence[tuple[str, Jsz]], gone: str) -> list[str]:
         for what, cluster, replicas in _groups(jsz):
             seen.add(what)
             if cluster.leader == server:
-                peers = {peer.name for peer in cluster.replicas}
-                still = f"{gone} is one of its servers" if gone in peers else ""
-                led[what] = still or what_is_left(cluster, replicas)
+                led[what] = what_is_left(cluster, replicas, gone)
     left = {what: led.get(what, "it has no leader") for what in sorted(seen)}
     return [f"{what}: {why}" for what, why in left.items() if why]
 

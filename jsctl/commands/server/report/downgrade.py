@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 from jsctl.api.codec import encode
 from jsctl.api.monitoring.jsz import AccountDetail, Jsz, JSzOptions, StreamDetail
 from jsctl.client.facts import known_servers
-from jsctl.client.system import SystemReply
+from jsctl.client.system import NoSystemRights, SystemReply
 from jsctl.commands.toolkit.grammar.values import is_count
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.watching import watched
 from jsctl.commands.toolkit.monitoring.asking import nothing_from
 from jsctl.dataclass import dataclass
-from jsctl.errors import JsctlError, UsageError
+from jsctl.errors import JsctlError, UsageError, prefixed
 from jsctl.render.column import Column
 
 if TYPE_CHECKING:
@@ -76,7 +76,11 @@ async def _collect(system: "SystemSource") -> dict[str, dict[str, StreamDetail]]
     """Every stream of every account, by their names; replicas of one are the same."""
     found: dict[str, dict[str, StreamDetail]] = {}
     options = JSzOptions(accounts=True, streams=True, consumer=True, config=True, limit=PAGE)
-    replies = await system.gather("JSZ", encode(options), expected=await known_servers(system))
+    try:
+        expected = await known_servers(system)
+    except NoSystemRights as error:
+        raise prefixed(error, "failed to get current active servers") from None
+    replies = await system.gather("JSZ", encode(options), expected=expected)
     if not replies:
         raise nothing_from(system)
     for reply in replies:

@@ -1,9 +1,12 @@
 """`server report cpu` and `mem`."""
 
+from jsctl.api.subjects import server_request
 from jsctl.client.facts import statsz_of
+from jsctl.client.system import NoSystemRights
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.watching import watched
 from jsctl.commands.toolkit.monitoring.asking import ask, count_of, report_filter
+from jsctl.errors import prefixed
 from jsctl.render.charts import BAR_WIDTH_MAX, bars
 from jsctl.render.column import Column
 from jsctl.render.humanize import size
@@ -24,7 +27,11 @@ async def mem(call: Call) -> int | None:
 
 async def _usage(call: Call, what: str) -> None:
     async with call.system() as system:
-        replies = await ask(system, "", where=report_filter(call), wanted=count_of(call, "limit"))
+        wanted = count_of(call, "limit")
+        try:
+            replies = await ask(system, "", where=report_filter(call), wanted=wanted)
+        except NoSystemRights as error:
+            raise prefixed(error, server_request("", "PING").decode()) from None
     values = {reply.server.name: float(getattr(statsz_of(reply), what)) for reply in replies}
     if call.as_json:
         call.output.json({name: _plain(value) for name, value in sorted(values.items())})

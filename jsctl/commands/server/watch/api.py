@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from jsctl.api import jsontext
 from jsctl.api.subjects import parse_api
 from jsctl.api.times import format_duration
+from jsctl.commands.toolkit.content.regexps import compiled
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.watching import repeated
 from jsctl.errors import UsageError
@@ -29,7 +30,7 @@ class _Counted:
 
     def __init__(self, call: Call) -> None:
         try:
-            self._wanted = re.compile(call.text("account"))
+            self._wanted = compiled(call.text("account"))
         except re.error as error:
             raise UsageError(f"--account: {error}") from None
         self._consumers = call.flag("record-consumer")

@@ -32,8 +32,8 @@ async def peer_remove(call: Call) -> None:
         call.output.log(f'Removing peer "{peer}"')
         await manager.remove_stream_peer(name, peer)
         call.output.log(f'Requested removal of peer "{peer}"')
-        look = _looks_at(manager, name)
-        await wait_for_replicas(call, look, found.config.num_replicas, f'stream "{name}"')
+        look, replicas = _looks_at(manager, name), found.config.num_replicas
+        await wait_for_replicas(call, look, replicas, f'stream "{name}"', gone=peer)
 
 
 async def evacuate_peer(call: Call) -> None:

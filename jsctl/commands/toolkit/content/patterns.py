@@ -3,13 +3,14 @@
 import re
 from collections.abc import Callable
 
+from jsctl.commands.toolkit.content.regexps import compiled
 from jsctl.errors import UsageError
 
 
 def searcher(text: str, flag: str) -> Callable[[str], bool]:
     """Whether a name has what the regular expression looks for. Raises UsageError."""
     try:
-        pattern = re.compile(text)
+        pattern = compiled(text)
     except re.error as error:
         raise UsageError(f"--{flag}: {error}") from None
     return lambda name: pattern.search(name) is not None

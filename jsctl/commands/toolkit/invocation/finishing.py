@@ -32,6 +32,8 @@ ENDED_S = 1.0
 """How long what a command leaves behind has to end, as the making of a connection."""
 ASKED_S = 10.0
 """How long a process that is asked to end has for it, whatever keeps it."""
+READER_LEFT = 128 + signal.SIGPIPE
+"""As a shell says it of a program that the signal ends, which Python does not hear of."""
 UNHEARD: Mapping[signal.Signals, "Callable[[int, FrameType | None], object] | signal.Handlers"] = {
     signal.SIGINT: signal.default_int_handler,
     signal.SIGTERM: signal.SIG_DFL,
@@ -54,9 +56,24 @@ def prepared(function: Callable[[T], "int | Awaitable[int | None] | None"], call
     running = partial(function, call)
     code = getattr(function, "__code__", None)
     if code is None or not code.co_flags & CO_COROUTINE:
-        return partial(_without_loop, cast(Run, running))
+        return partial(_for_a_reader, partial(_without_loop, cast(Run, running)))
     import_module("asyncio")
-    return partial(finished, cast(Begin, running))
+    return partial(_for_a_reader, partial(finished, cast(Begin, running)))
+
+
+def _for_a_reader(run: Run) -> int | None:
+    """What it comes to, or READER_LEFT for one that is broken off as nobody reads what it says.
+
+    What was done before, and only not read to its end, stays what it is.
+    """
+    whole, result = False, None
+    try:
+        result = run()
+        whole = True
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return result if whole else READER_LEFT
 
 
 def _without_loop(command: Run) -> int | None:
@@ -83,6 +100,7 @@ def finished(command: Begin) -> int | None:
     with _heard() as hearing:
         loop = new_event_loop()
         set_event_loop(loop)
+        loop.set_exception_handler(_reported)
         try:
             return loop.run_until_complete(_awaited(command, hearing))
         except CancelledError:
@@ -118,11 +136,20 @@ def _end_the_rest(loop: "AbstractEventLoop") -> None:
     for task in left:
         task.cancel()
     if left:
-        loop.run_until_complete(asyncio.wait(left, timeout=ENDED_S))
+        waiting = loop.create_task(asyncio.wait(left, timeout=ENDED_S))
+        while not waiting.done():
+            with suppress(KeyboardInterrupt):  # One that was broken off tells it to those around.
+                loop.run_until_complete(waiting)
     loop.run_until_complete(loop.shutdown_asyncgens())
     for task in left:
         if task.done() and not task.cancelled():
             task.exception()  # Nobody is left who could make anything of it.
+
+
+def _reported(loop: "AbstractEventLoop", context: dict[str, object]) -> None:
+    """As usual; but that a later interrupt broke something off is no news to who sent it."""
+    if not isinstance(context.get("exception"), KeyboardInterrupt):
+        loop.default_exception_handler(context)
 
 
 @contextmanager
@@ -161,6 +188,36 @@ def asked_by_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGTERM, handler)
 
 
+@contextmanager
+def asked_to_stop(stop: Callable[[], None]) -> Iterator[None]:
+    """Within it the first interrupt or SIGTERM only calls `stop`, between two steps of the loop.
+
+    Those right behind it are taken for the same; a later one is what it is elsewhere.
+    """
+    from asyncio import get_running_loop
+
+    loop, first = get_running_loop(), 0.0
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    heard = {number: one for number, one in before.items() if isinstance(one, Hearing)}
+
+    def came(number: int, frame: FrameType | None) -> None:
+        nonlocal first
+        if not first:
+            first = monotonic()
+            loop.call_soon_threadsafe(stop)
+        elif monotonic() > first + TOLD_AGAIN_S:
+            heard[signal.Signals(number)](number, frame)
+
+    for number in heard:
+        signal.signal(number, came)
+    try:
+        yield
+    finally:
+        for number, handler in heard.items():
+            signal.signal(number, handler)
+            handler.knows_of(first)
+
+
 class Hearing:
     """Hears of interrupts and tells the task of a command."""
 
@@ -189,6 +246,10 @@ class Hearing:
             self._note(number)
         self.told = True
         raise KeyboardInterrupt
+
+    def knows_of(self, moment: float) -> None:
+        """One that came then was the first, and the command was told of it; 0 for none."""
+        self._first = self._first or moment
 
     def _note(self, number: int) -> None:
         self._first, self._number = monotonic(), signal.Signals(number)

@@ -148,7 +148,7 @@ def test_what_is_no_expression_is_told(source: str, problem: str) -> None:
         ("state.messages", "does not give true or false"),
         ("config.name > 5", "cannot be compared"),
         ("state.messages / 0 > 1", "zero"),
-        ("config.name matches '['", "unterminated"),
+        ("config.name matches '['", "missing closing"),
         ("len(1..1000000) > 1", "too long"),
         ("state && true", "is not true or false"),
         ("9 ** 9 ** 9 > 1", "too large"),

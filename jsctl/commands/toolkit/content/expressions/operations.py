@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeGuard, TypeVar
 
 from jsctl.commands.toolkit.content.expressions.moments import Moment, Span, moment_of, span_of
+from jsctl.commands.toolkit.content.regexps import compiled
 
 SIZE_MAX = 1_000_000
 """Characters of a text, and elements of a list with all that is in it, that are made."""
@@ -179,7 +180,8 @@ def _within(left: object, right: object) -> bool:
 
 def _matches(left: object, right: object) -> bool:
     try:
-        return re.search(*_texts(right, left)) is not None
+        pattern, text = _texts(right, left)
+        return compiled(pattern).search(text) is not None
     except re.error as error:
         raise ValueError(f"{right!r}: {error}") from None
 
