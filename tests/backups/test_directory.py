@@ -13,10 +13,11 @@ def test_an_interrupt_as_soon_as_there_is_a_folder_leaves_none(
     made: list[Path] = []
     mkdir = Path.mkdir
 
-    def interrupted(self: Path, mode: int = 0o777) -> None:
-        mkdir(self, mode)
-        made.append(self)
-        raise KeyboardInterrupt
+    def interrupted(self: Path, mode: int = 0o777, **how: bool) -> None:
+        mkdir(self, mode, **how)
+        if self != tmp_path:
+            made.append(self)
+            raise KeyboardInterrupt
 
     monkeypatch.setattr(Path, "mkdir", interrupted)
     with pytest.raises(KeyboardInterrupt), staged(tmp_path / "backup"):
