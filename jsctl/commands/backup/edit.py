@@ -11,7 +11,7 @@ from jsctl.backups.edit import Edit, Edited, edit_backup
 from jsctl.backups.filters import Filter
 from jsctl.backups.obfuscation import Obfuscator
 from jsctl.commands.backup.progress import reading
-from jsctl.commands.toolkit.content.regexps import compiled_bytes
+from jsctl.commands.toolkit.grammar.regexps import compiled_bytes
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.reading import broken_off
 from jsctl.errors import UsageError

@@ -4,7 +4,7 @@ import re
 from dataclasses import asdict
 
 from jsctl.commands.errors.documents import CODE_MAX, ErrorDescription, load
-from jsctl.commands.toolkit.content.regexps import compiled
+from jsctl.commands.toolkit.grammar.regexps import compiled
 from jsctl.commands.toolkit.grammar.values import parse_whole
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import NotFound, UsageError

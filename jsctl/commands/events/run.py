@@ -15,7 +15,7 @@ from jsctl.client.ordered import ordered
 from jsctl.client.requests import event_prefix
 from jsctl.client.worded import library_words
 from jsctl.commands.toolkit.assets.picking import check_stream
-from jsctl.commands.toolkit.content.regexps import compiled
+from jsctl.commands.toolkit.grammar.regexps import compiled
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import UsageError
 from jsctl.render.formats import as_json

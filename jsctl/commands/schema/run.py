@@ -8,7 +8,7 @@ from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError
 from jsctl.api.schema import schema_names, schema_of, violations
 from jsctl.commands.toolkit.assets.picking import near_names
-from jsctl.commands.toolkit.content.regexps import compiled
+from jsctl.commands.toolkit.grammar.regexps import compiled
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.reading import interruptible
 from jsctl.errors import Conflict, JsctlError, NotFound, UsageError

@@ -13,7 +13,7 @@ from jsctl.client.services import (
     subject_of,
     text_of,
 )
-from jsctl.commands.toolkit.content.regexps import compiled
+from jsctl.commands.toolkit.grammar.regexps import compiled
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, Unreachable, UsageError
 from jsctl.render.humanize import duration, number

@@ -12,7 +12,7 @@ from jsctl.commands.server.check.run import (
     seconds,
 )
 from jsctl.commands.toolkit.assets.picking import check_name
-from jsctl.commands.toolkit.content.regexps import compiled_bytes
+from jsctl.commands.toolkit.grammar.regexps import compiled_bytes
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import UsageError
 from jsctl.render.reports.server.check import CheckResult

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from jsctl.api import jsontext
 from jsctl.api.subjects import parse_api
 from jsctl.api.times import format_duration
-from jsctl.commands.toolkit.content.regexps import compiled
+from jsctl.commands.toolkit.grammar.regexps import compiled
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.watching import repeated
 from jsctl.errors import UsageError

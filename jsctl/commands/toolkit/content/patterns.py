@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from jsctl.commands.toolkit.content.regexps import compiled
+from jsctl.commands.toolkit.grammar.regexps import compiled
 from jsctl.errors import UsageError
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from jsctl.api.codec import encode
 from jsctl.api.monitoring.connz import ConnInfo, Connz, ConnzOptions
 from jsctl.client.system import NoSystemRights
-from jsctl.commands.toolkit.content.regexps import compiled
+from jsctl.commands.toolkit.grammar.regexps import compiled
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.monitoring.asking import STATES, ask, count_of, report_filter
 from jsctl.errors import JsctlError, NotFound, UsageError

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeGuard, TypeVar
 
 from jsctl.commands.toolkit.content.expressions.moments import Moment, Span, moment_of, span_of
-from jsctl.commands.toolkit.content.regexps import compiled
+from jsctl.commands.toolkit.grammar.regexps import compiled
 
 SIZE_MAX = 1_000_000
 """Characters of a text, and elements of a list with all that is in it, that are made."""

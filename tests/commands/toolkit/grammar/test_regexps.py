@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from jsctl.commands.toolkit.content.regexps import compiled, compiled_bytes
+from jsctl.commands.toolkit.grammar.regexps import compiled, compiled_bytes
 
 FOUND = [
     ("[[:alpha:]]+", "12ab3", "ab"),
