@@ -375,8 +375,9 @@ def _unknown(word: str, found: Found) -> UsageError:
     assert isinstance(found.node, Group)
     names = [name for one in found.node.commands for name in (one.name, *one.aliases)]
     near = get_close_matches(word, names, 3)
+    said = word.removeprefix("-")  # Only a lone dash begins so here.
     text = (
-        f'expected command but got "{word}", use --help for full help including flags and arguments'
+        f'expected command but got "{said}", use --help for full help including flags and arguments'
     )
     hints = (f"did you mean {', '.join(near)}?",) if near else ()
     return _WithHelp(text, help_of(found, full=False), hints=hints)

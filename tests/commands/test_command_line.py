@@ -113,6 +113,7 @@ def test_help_of_groups_and_the_root(cli: Run) -> None:
     [
         (("bogus",), 'expected command but got "bogus", use --help'),
         (("stream", "bogus"), 'expected command but got "bogus", use --help'),
+        (("stream", "-", "ls"), 'expected command but got "", use --help'),
         (("stream",), "a subcommand from the list below is required, use --help"),
         (("stream", "ls", "--bogus"), "unknown long flag '--bogus'"),
         (("stream", "ls", "-x"), "unknown short flag '-x'"),
